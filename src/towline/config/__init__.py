@@ -1,0 +1,1 @@
+"""Cluster profiles: files, environment and presets, with one declaration per setting."""

@@ -1,0 +1,1 @@
+"""The decisions: plan, stage, submit, observe, heal; the store and the diagnosis."""

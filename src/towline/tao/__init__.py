@@ -1,0 +1,1 @@
+"""The contract of NVIDIA TAO's SDK for Slurm on top of the engine."""
