@@ -1,1 +1,1 @@
-"""Cluster profiles: files, environment and presets, with one declaration per setting."""
+"""Cluster profiles: what Towline has to know of a cluster to reach it and to fill in a job's defaults."""

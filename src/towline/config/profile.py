@@ -1,0 +1,144 @@
+"""`ClusterProfile`: one cluster's settings. Each is declared once; files, environment and documentation read that.
+
+A setting `x` is the key `x` of the table `[clusters.NAME]` and the environment variable `TOWLINE_X`. Its help text
+is its field's description.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from towline.models.image import Image
+from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
+from towline.models.values import check_absolute_path, check_job_name, check_token
+
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?")
+_USER = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.@+-]*\$?")
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _host(value: str) -> str:
+    if "@" in value:
+        raise ValueError(f"{value!r} holds a user; write it as the setting `user`")
+    name, colon, port = value.partition(":")
+    if colon and port.isdigit() and name:
+        raise ValueError(f"{value!r} holds a port; write it as the setting `port`")
+    if not _HOST.fullmatch(value):
+        raise ValueError(f"{value!r} is not a host name, an alias of ~/.ssh/config or an IP address")
+    return value
+
+
+def _user(value: str) -> str:
+    if not _USER.fullmatch(value):
+        raise ValueError(f"{value!r} is not a user name")
+    return value
+
+
+def _local_file(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if any(ord(char) < 32 or char == '"' for char in value):
+        raise ValueError(f"{value!r} must not contain control characters or quotation marks")
+    path = Path(value)
+    if value.startswith("~"):
+        try:
+            path = path.expanduser()
+        except RuntimeError:
+            raise ValueError(f"the home directory in {value!r} is not known") from None
+    if not path.is_absolute():
+        raise ValueError(f"{value!r} must be an absolute path on this machine, or begin with ~/")
+    return path
+
+
+def _root(value: str) -> str:
+    check_absolute_path(value)
+    path = posixpath.normpath("/" + value.lstrip("/"))
+    if path == "/":
+        raise ValueError("it must be a directory below /, one that is yours on the shared file system")
+    if "%" in path:
+        raise ValueError(f"{value!r} must not contain '%', which Slurm replaces in file names")
+    return check_token(path)
+
+
+def _image(value: str) -> str:
+    Image.parse(value)
+    return value
+
+
+def _one_line(value: str) -> str:
+    if any(ord(char) < 32 and char != "\t" for char in value):
+        raise ValueError("it must be one line; several commands can be joined with `&&` or `;`")
+    return value
+
+
+Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_listed)]
+Mounts = Annotated[tuple[AnyMount, ...], BeforeValidator(_listed)]
+LocalFile = Annotated[Path, BeforeValidator(_local_file)]
+
+
+class ClusterProfile(BaseModel):
+    """A cluster as its user describes it. See each field's description; `docs/configuration.md` lists them.
+
+    Attributes:
+        name: the profile's name; not a setting but its table's key.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, AfterValidator(check_job_name)]
+    transport: Literal["ssh", "local"] = Field(
+        "ssh", description="`ssh` reaches a login host; `local` runs Slurm's commands on this machine."
+    )
+    hosts: Hosts = Field(
+        (), description="Login hosts, tried in this order: names, addresses or aliases of ~/.ssh/config."
+    )
+    user: Annotated[str, AfterValidator(_user)] | None = Field(
+        None, description="User on the login hosts; ~/.ssh/config decides when it is not given."
+    )
+    port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
+        None, description="SSH port; ~/.ssh/config decides when it is not given."
+    )
+    identity_file: LocalFile | None = Field(
+        None, description="Private key on this machine; agents and ~/.ssh/config count when it is not given."
+    )
+    known_hosts_file: LocalFile | None = Field(
+        None, description="File with the login hosts' keys, in place of ~/.ssh/known_hosts."
+    )
+    root: Annotated[str, AfterValidator(_root)] = Field(
+        description="Absolute path of a directory of your own on the cluster's shared file system; jobs live below it."
+    )
+    partition: Tokens = Field((), description="Partition, or several, of jobs that name none.")
+    account: Token | None = Field(None, description="Slurm account of jobs that name none.")
+    qos: Token | None = Field(None, description="Slurm QOS of jobs that name none.")
+    image: Annotated[str, AfterValidator(_image)] | None = Field(
+        None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
+    )
+    mounts: Mounts = Field((), description="Mounts that every job's container has: SRC, SRC:DST or SRC:DST:ro.")
+    time: Walltime | None = Field(None, description="Walltime of jobs that name none, for example 4h or 1-00:00:00.")
+    gpu_request: Literal["gres", "gres-typed", "gpus-per-node"] = Field(
+        "gres",
+        description="How the site wants GPUs asked for: `--gres=gpu:N`, `--gres=gpu:TYPE:N` or `--gpus-per-node=N`.",
+    )
+    setup: Annotated[Text, AfterValidator(_one_line)] = Field(
+        "",
+        description="Shell line that runs before Slurm's commands on the login host, for example `module load slurm`.",
+    )
+    poll_interval: Annotated[float, Field(ge=0.5, le=3600)] = Field(
+        30.0, description="Seconds between two looks at the queue; all jobs are looked at together."
+    )
+
+    @model_validator(mode="after")
+    def _reachable(self) -> ClusterProfile:
+        if self.transport == "ssh" and not self.hosts:
+            raise ValueError('hosts: name at least one login host, or set transport = "local"')
+        return self

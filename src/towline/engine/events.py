@@ -1,0 +1,81 @@
+"""What following a job, listing its results and pulling them tell their caller, piece by piece."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from towline.models.job import JobRecord
+
+
+@dataclass(frozen=True)
+class StateChanged:
+    """The job is in another state than before, waits for another reason, or has a new attempt.
+
+    Attributes:
+        record: the job as it is now.
+    """
+
+    record: JobRecord
+
+
+@dataclass(frozen=True)
+class LogChunk:
+    """The next bytes of the job's log, unchanged and in order for each stream.
+
+    Attributes:
+        stream: `out` or `err`.
+        data: never empty; may end within a line or within a character.
+    """
+
+    stream: Literal["out", "err"]
+    data: bytes
+
+
+Event = StateChanged | LogChunk
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a transfer is.
+
+    Attributes:
+        files_done, files_total: numbers of files.
+        bytes_done, bytes_total: numbers of bytes.
+    """
+
+    files_done: int
+    files_total: int
+    bytes_done: int
+    bytes_total: int
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """One file below the job's results directory.
+
+    Attributes:
+        path: its path relative to the results directory.
+        size: in bytes.
+        modified: seconds since 1970 on the file system's clock.
+    """
+
+    path: str
+    size: int
+    modified: int
+
+
+@dataclass(frozen=True)
+class PullReport:
+    """What a pull brought home.
+
+    Attributes:
+        files: number of files.
+        bytes: their size in all.
+        destination: the local directory that holds them.
+    """
+
+    files: int
+    bytes: int
+    destination: Path
