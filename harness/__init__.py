@@ -1,0 +1,1 @@
+"""The project's own tools: benchmarks, chaos runs and the recorder of terminal sessions."""

@@ -1,0 +1,1 @@
+"""Chaos: one module each in `cases`, run by `./chaos`."""

@@ -1,0 +1,51 @@
+"""`./chaos`: breaks things at random moments and says what did not hold."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import secrets
+import sys
+import time
+
+from harness.cases import load
+from harness.chaos import cases
+from harness.chaos.registry import CHAOS, Chaos, Run
+
+
+def main(arguments: list[str]) -> int:
+    """Run one chaos; 0 without violations, 1 with some, 64 when called wrongly."""
+    load(cases)
+    options = _parser().parse_args(arguments)
+    if options.list or not options.name:
+        for name in sorted(CHAOS):
+            print(f"{name:16} {(inspect.getdoc(CHAOS[name].stage) or '').partition(chr(10))[0]}")
+        return 0 if options.list else 64
+    return _play(CHAOS[options.name], options.runs or CHAOS[options.name].runs, options.seed)
+
+
+def _play(chaos: Chaos, runs: int, seed: int) -> int:
+    started = time.monotonic()
+    violations: list[str] = []
+    with chaos.stage() as story:
+        for number in range(1, runs + 1):
+            found = [f"run {number}: {sentence}" for sentence in story(Run.of(number, seed))]
+            print(f"-- {chaos.name} {number}/{runs}: {'; '.join(found) or 'holds'}", file=sys.stderr)
+            violations += found
+    result = {"name": chaos.name, "runs": runs, "violations": len(violations), "seed": seed}
+    print(json.dumps({**result, "seconds": round(time.monotonic() - started, 1), "details": violations}))
+    return 1 if violations else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./chaos", description="Breaks things at random moments.")
+    parser.add_argument("name", nargs="?", metavar="NAME", choices=sorted(CHAOS), help="see --list")
+    parser.add_argument("--runs", type=int, metavar="N", help="how often; each chaos has its own default")
+    parser.add_argument("--seed", type=int, metavar="S", default=secrets.randbelow(10**6), help="repeats a run")
+    parser.add_argument("--list", action="store_true", help="show what there is")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
