@@ -1,0 +1,121 @@
+"""`towline lab`: the real Slurm cluster for trying and testing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+
+import click
+
+_KEPT_BY_SUDO = "TOWLINE_LAB_DIR,TOWLINE_LAB_DISK_GIB,TOWLINE_CONFIG_DIR,XDG_CONFIG_HOME"
+
+
+class _CommandAfterDashes(click.Command):
+    """A command that takes everything after `--` as it is, whether or not its arguments are all there before."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[__name__] = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+
+@click.group()
+def lab() -> None:
+    """A real Slurm cluster on this machine, for trying and testing.
+
+    Debian or Ubuntu, as root or with sudo.
+    """
+
+
+@lab.command()
+@click.option("--install", is_flag=True, help="Install the distribution's packages that are missing.")
+def up(*, install: bool) -> None:
+    """Bring the lab up, or what of it is down."""
+    _as_root()
+    from towline.lab import Lab, profile
+
+    begin = time.monotonic()
+    the_lab = Lab.default()
+    changed = the_lab.up(click.echo, install=install)
+    for note in the_lab.notes():
+        click.echo(f"note: {note}")
+    click.echo(f"The lab is up{'' if changed else ' already'} ({time.monotonic() - begin:.1f} s).")
+    if changed:
+        click.echo(f"Profile `lab` is in {profile.path()}.")
+
+
+@lab.command()
+@click.option("--purge", is_flag=True, help="Remove the lab's folder with its data and images, too.")
+def down(*, purge: bool) -> None:
+    """Take the lab down; nothing of it stays but its folder."""
+    _as_root()
+    from towline.lab import Lab
+
+    begin = time.monotonic()
+    Lab.default().down(purge=purge)
+    click.echo(f"The lab is down ({time.monotonic() - begin:.1f} s).")
+
+
+@lab.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def status(*, as_json: bool) -> None:
+    """Show how each part and node is; exit status 1 when the lab is not wholly up."""
+    _as_root()
+    from towline.lab import Lab
+
+    found = Lab.default().status()
+    if as_json:
+        click.echo(json.dumps(found.as_dict()))
+    else:
+        for part in found.parts:
+            click.echo(f"{part.name:16} {part.problem or 'up'}")
+        for node, state in found.nodes.items():
+            click.echo(f"{node:16} {state}")
+        click.echo(f"{'runtime':16} {found.runtime}")
+        for note in found.notes:
+            click.echo(f"note: {note}")
+    raise SystemExit(0 if found.is_up else 1)
+
+
+@lab.command(cls=_CommandAfterDashes, options_metavar="[-u USER]")
+@click.argument("host", default="login1")
+@click.option("-u", "--user", default="alice", show_default=True, help="A user of the cluster, or root.")
+@click.pass_context
+def shell(context: click.Context, host: str, user: str) -> None:
+    """Open a shell on a host of the lab, or run a command: `towline lab shell node1 -u root -- ps aux`."""
+    _as_root()
+    from towline.lab import Lab
+
+    command: tuple[str, ...] = context.meta[__name__]
+    argv = Lab.default().command(host, command or ("bash", "-l"), user=user)
+    os.execvp(argv[0], argv)  # noqa: S606 - the command's end, output and terminal are this one's
+
+
+@lab.command()
+@click.argument("part", default="")
+@click.option("-f", "--follow", is_flag=True, help="Go on as the logs grow.")
+def logs(part: str, *, follow: bool) -> None:
+    """Show the ends of the lab's logs: all, those of a PART as `status` names it, or one by its file's name."""
+    _as_root()
+    from towline.lab import Lab
+
+    files = [str(path) for path in Lab.default().logs(part)]
+    argv = ["tail", "-n", "20", *(["-F"] if follow else []), "--", *files]
+    os.execvp(argv[0], argv)  # noqa: S606 - as above
+
+
+def _as_root() -> None:
+    """Go on as root: this same command again under sudo, when it is not root already."""
+    if os.geteuid() == 0:
+        return
+    from towline.lab import LabError
+
+    if shutil.which("sudo") is None:
+        raise LabError("The lab needs root, and there is no sudo here.", fix="Run the command as root.")
+    again = "from towline.cli.main import main; main()"
+    os.execvp(  # noqa: S606
+        "sudo", ["sudo", f"--preserve-env={_KEPT_BY_SUDO}", sys.executable, "-c", again, *sys.argv[1:]]
+    )

@@ -1,0 +1,69 @@
+"""The lab's folder: its rooms, keys, accounts and configuration."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+
+from towline.lab import keys, slurmconf, users
+from towline.lab.kernel import has_cgroup_v1
+from towline.lab.layout import CLOUD_NODE, NODES, Layout
+
+
+def check(layout: Layout) -> str:
+    """What is wrong with the folder; empty when its files are those this version writes."""
+    try:
+        for name, (text, _) in users.rendered().items():
+            if (layout.etc / name).read_text() != text:
+                return f"{name} is not up to date"
+        for name, text in slurmconf.render(layout, cgroup_v1=has_cgroup_v1()).items():
+            if (layout.etc / name).read_text() != text:
+                return f"{name} is not up to date"
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    return ""
+
+
+def start(layout: Layout) -> None:
+    """Make what is missing and rewrite what is out of date; data of earlier runs stays."""
+    _make_rooms(layout)
+    keys.write(layout)
+    users.write(layout)
+    slurmconf.write(layout)
+
+
+def stop(layout: Layout) -> None:
+    """Forget what was true only while the lab was up."""
+    shutil.rmtree(layout.run, ignore_errors=True)
+
+
+def purge(layout: Layout) -> None:
+    """Remove the folder with everything in it."""
+    shutil.rmtree(layout.root, ignore_errors=True)
+
+
+def _make_rooms(layout: Layout) -> None:
+    rooms = [layout.etc, layout.run, layout.log, layout.state, layout.keys, layout.home, layout.bin]
+    rooms += [layout.runtime / "bin", layout.runtime / "gpu-bin", layout.run / "munge", layout.run / "power"]
+    rooms += [layout.state / name for name in ("slurmctld", "mysql", "munge", "faults")]
+    rooms += [layout.own(node) / "spool" for node in NODES]
+    for room in rooms:
+        room.mkdir(mode=0o755, parents=True, exist_ok=True)
+        room.chmod(0o755)
+    owners = {"slurm": [layout.log, layout.state / "slurmctld"], "mysql": [layout.state / "mysql"]}
+    owners |= {"munge": [layout.run / "munge", layout.state / "munge"]}
+    for owner, folders in owners.items():
+        entry = pwd.getpwnam(owner)
+        for folder in folders:
+            os.chown(folder, entry.pw_uid, entry.pw_gid)
+    (layout.state / "mysql").chmod(0o700)
+    _make_power_pipe(layout)
+
+
+def _make_power_pipe(layout: Layout) -> None:
+    pipe = layout.run / "power" / CLOUD_NODE.name
+    if not pipe.is_fifo():
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe, 0o600)
+    os.chown(pipe, pwd.getpwnam("slurm").pw_uid, 0)

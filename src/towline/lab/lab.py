@@ -1,0 +1,187 @@
+"""Bringing the lab up and down, asking how it is, and running commands on it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from towline.lab import controller, folder, guard, kernel, namespaces, packages, slurmconf
+from towline.lab.errors import LabError
+from towline.lab.layout import Layout, find_host
+from towline.lab.parts import PARTS, Part
+
+Report = Callable[[str], None]
+"""Told one line at a time what goes on."""
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class PartHealth:
+    """How one part is."""
+
+    name: str
+    problem: str
+    """Empty when it is up."""
+
+
+@dataclass(frozen=True)
+class LabStatus:
+    """How the lab is."""
+
+    parts: tuple[PartHealth, ...]
+    nodes: dict[str, str]
+    """Slurm's word for each node's state; empty when the controller does not answer."""
+    notes: tuple[str, ...]
+    """Where this machine makes the lab less real than it could be."""
+    runtime: str
+    """The container runtime in use."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether every part is up."""
+        return not any(part.problem for part in self.parts)
+
+    def as_dict(self) -> dict[str, object]:
+        """The status as `--json` prints it."""
+        return {
+            "up": self.is_up,
+            "parts": [{"name": part.name, "up": not part.problem, "problem": part.problem} for part in self.parts],
+            "nodes": self.nodes,
+            "runtime": self.runtime,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The lab on this machine; needs root."""
+
+    paths: Layout
+
+    @classmethod
+    def default(cls) -> Lab:
+        """The lab that the environment asks for. Raises `LabError` for an impossible setting."""
+        return cls(Layout.from_environment())
+
+    def up(self, report: Report = _silent, *, install: bool = False) -> bool:
+        """Bring up what is not up; False when everything was.
+
+        Raises:
+            LabError: packages are missing, the machine has a Slurm of its own, or a part did not start.
+        """
+        _require_root()
+        guard.require_free_machine(self.paths)
+        if install:
+            packages.install()
+        packages.require()
+        with self._locked():
+            started = [part.name for part in PARTS if self._bring_up(part, report)]
+        return bool(started)
+
+    def down(self, report: Report = _silent, *, purge: bool = False) -> None:
+        """Take away everything but the folder, and with `purge` the folder as well."""
+        _require_root()
+        if not self.paths.root.exists() and not self._holders():
+            return
+        with self._locked():
+            for part in reversed(PARTS):
+                part.stop(self.paths)
+                report(f"{part.name} gone")
+            if purge:
+                folder.purge(self.paths)
+
+    def status(self) -> LabStatus:
+        """How each part is, asked now."""
+        _require_root()
+        health = tuple(PartHealth(part.name, part.check(self.paths)) for part in PARTS)
+        problems = {part.name: part.problem for part in health}
+        nodes = {} if problems["controller"] else controller.node_states(self.paths)
+        return LabStatus(health, nodes, self.notes(), slurmconf.runtime_in_use(self.paths))
+
+    def notes(self) -> tuple[str, ...]:
+        """Where this machine makes the lab less real than it could be."""
+        return () if kernel.has_cgroup_v1() else (slurmconf.NO_CGROUPS,)
+
+    def command(self, host: str, argv: Sequence[str], *, user: str = "root") -> list[str]:
+        """The command line that runs `argv` on a host of the lab; raises `LabError` when it is not up."""
+        _require_root()
+        return namespaces.command(self.paths, find_host(host), argv, user=user)
+
+    def logs(self, name: str = "") -> list[Path]:
+        """The log files of a part, the one of that name, or all of them.
+
+        Raises:
+            LabError: nothing of that name has a log.
+        """
+        patterns = next((part.logs for part in PARTS if part.name == name), (f"{name or '*'}.log",))
+        files = sorted(path for pattern in patterns for path in self.paths.log.glob(pattern))
+        if not files:
+            names = [part.name for part in PARTS if part.logs]
+            names += sorted(path.stem for path in self.paths.log.glob("*.log"))
+            raise LabError(f"Nothing called {name!r} has a log.", fix=f"There are: {', '.join(names)}.")
+        return files
+
+    def run_on(
+        self,
+        host: str,
+        argv: Sequence[str],
+        *,
+        user: str = "root",
+        stdin: str | None = None,
+        check: bool = False,
+        timeout: float = 60,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on a host of the lab as one of its users and wait at most `timeout` seconds for its end.
+
+        Raises:
+            LabError: no such host, the host is down, out of time; with `check` also when the command failed.
+        """
+        return namespaces.run(self.paths, find_host(host), argv, user=user, stdin=stdin, check=check, timeout=timeout)
+
+    def _bring_up(self, part: Part, report: Report) -> bool:
+        begin = time.monotonic()
+        if not part.check(self.paths):
+            return False
+        try:
+            part.start(self.paths)
+        except LabError as error:
+            raise LabError(f"The lab's part `{part.name}` did not start. {error.what}", why=error.why) from error
+        if problem := part.check(self.paths):
+            raise LabError(f"The lab's part `{part.name}` did not start: {problem}.")
+        report(f"{part.name} up ({time.monotonic() - begin:.1f} s)")
+        return True
+
+    def _holders(self) -> list[int]:
+        return [pid for pid, root in namespaces.all_holders().items() if root == str(self.paths.root)]
+
+    @contextlib.contextmanager
+    def _locked(self) -> Generator[None]:
+        """One `up` or `down` at a time; a folder removed while waiting is made again."""
+        while True:
+            self.paths.root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with (self.paths.root / "lock").open("w") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if _is_same_file(file.fileno(), self.paths.root / "lock"):
+                    yield
+                    return
+
+
+def _is_same_file(handle: int, path: os.PathLike[str]) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _require_root() -> None:
+    if os.geteuid() != 0:
+        raise LabError("The lab needs root: it makes namespaces, mounts and network devices.", fix="Use sudo.")

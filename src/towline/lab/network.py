@@ -1,0 +1,110 @@
+"""The lab's network: a bridge in the host `switch`, one cable from it to each host and one to this machine.
+
+The bridge is in a namespace of its own, so this machine's packet filter has no say in what hosts tell each other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from towline.lab import namespaces, process
+from towline.lab.errors import LabError
+from towline.lab.layout import CLUSTER_HOSTS, SUBNET, SWITCH, UPLINK, UPLINK_ADDRESS, Host, Layout
+
+_BRIDGE = "bridge0"
+
+
+def refusal() -> str:
+    """Why this machine's network has no room for the lab's; empty when it has."""
+    answer = process.run(["ip", "-j", "route", "show", SUBNET]).stdout.strip()
+    others = {route.get("dev", "?") for route in json.loads(answer or "[]")} - {UPLINK}
+    return f"this machine already has a route to {SUBNET} over {', '.join(sorted(others))}" if others else ""
+
+
+def check(layout: Layout) -> str:
+    """What is wrong with the network; empty when every host hangs on the bridge."""
+    switch = namespaces.holder(layout, SWITCH)
+    if switch is None:
+        return "the switch is down"
+    ports = _devices(switch)
+    for host in CLUSTER_HOSTS:
+        held = namespaces.holder(layout, host)
+        if held is None or _port(host) not in ports or "eth0" not in _devices(held):
+            return f"{host.name} is not connected"
+        if not _is_up(held, "eth0"):
+            return f"the link of {host.name} is down"
+    return "" if UPLINK in _devices(os.getpid()) else "this machine is not connected"
+
+
+def start(layout: Layout) -> None:
+    """Lay what cables are missing and bring all of them up; hosts that are connected stay so."""
+    switch = namespaces.require(layout, SWITCH)
+    _lay_cables(layout, switch)
+    _address_uplink()
+    for host in CLUSTER_HOSTS:
+        _address(namespaces.require(layout, host), host)
+
+
+def stop(_layout: Layout) -> None:
+    """Take this machine's end away, if the switch has not taken it along already."""
+    if UPLINK in _devices(os.getpid()):
+        process.run(["ip", "link", "delete", UPLINK], check=False)
+
+
+def set_link(layout: Layout, host: Host, *, up: bool) -> None:
+    """Plug a host's cable in or out, as a fault of the network."""
+    held = namespaces.require(layout, host)
+    _ip_batch(held, [f"link set eth0 {'up' if up else 'down'}"])
+
+
+def _lay_cables(layout: Layout, switch: int) -> None:
+    there = _devices(switch)
+    commands: list[str] = []
+    if _BRIDGE not in there:
+        commands += [f"link add {_BRIDGE} type bridge forward_delay 0", f"link set {_BRIDGE} up"]
+    ends = [(_port(host), "eth0", namespaces.require(layout, host)) for host in CLUSTER_HOSTS]
+    for port, far_end, pid in [*ends, ("p-uplink", UPLINK, os.getpid())]:
+        if port in there and far_end in _devices(pid):
+            continue
+        if port in there:  # its far end went with a host that died
+            commands.append(f"link delete {port}")
+        commands.append(f"link add {port} type veth peer name {far_end} netns {pid}")
+        commands += [f"link set {port} master {_BRIDGE}", f"link set {port} up"]
+    _ip_batch(switch, commands)
+
+
+def _address(pid: int, host: Host) -> None:
+    _ip_batch(pid, ["link set lo up", f"addr replace {host.address}/24 dev eth0", "link set eth0 up"])
+
+
+def _address_uplink() -> None:
+    batch = f"addr replace {UPLINK_ADDRESS}/24 dev {UPLINK}\nlink set {UPLINK} up\n"
+    process.run(["ip", "-batch", "-"], stdin=batch)
+
+
+def _ip_batch(pid: int, commands: list[str]) -> None:
+    if not commands:
+        return
+    try:
+        process.run(["nsenter", "-t", str(pid), "--net", "ip", "-batch", "-"], stdin="\n".join(commands) + "\n")
+    except LabError as error:
+        raise LabError("The lab's network could not be laid.", why=error.why) from error
+
+
+def _port(host: Host) -> str:
+    return f"p-{host.name}"
+
+
+def _devices(pid: int) -> set[str]:
+    try:
+        lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()
+    except OSError:
+        return set()
+    return {line.partition(":")[0].strip() for line in lines if ":" in line}
+
+
+def _is_up(pid: int, device: str) -> bool:
+    # A device that is down has no route; the lab's hosts have no other than that of their subnet.
+    return device in Path(f"/proc/{pid}/net/route").read_text()
