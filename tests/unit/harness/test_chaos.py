@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
@@ -13,7 +13,7 @@ from harness.chaos.registry import CHAOS, Chaos, Run, Story
 
 
 @contextmanager
-def odd_runs_break() -> Iterator[Story]:
+def odd_runs_break() -> Generator[Story, None, None]:
     """Breaks in every other run."""
     yield lambda run: ["it broke"] if run.number % 2 else []
 
@@ -35,7 +35,7 @@ def test_violations_are_counted_named_and_fail_the_command(
 
 def test_a_run_without_violations_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     @contextmanager
-    def never_breaks() -> Iterator[Story]:
+    def never_breaks() -> Generator[Story, None, None]:
         yield lambda run: []
 
     monkeypatch.setitem(CHAOS, "calm", Chaos("calm", 2, never_breaks))
