@@ -1,0 +1,123 @@
+"""The files that a job carries into its allocation, below `script/` of the job directory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from towline.launch.quoting import quote, quote_words
+from towline.launch.rendezvous import common_environment
+from towline.models.spec import JobSpec, Mount
+
+MARK = "/.towline"
+"""Where the container sees `script/`. The path exists nowhere else, so a task that does not see it runs on the bare
+node: Pyxis set `optional` in plugstack.conf does that when a container could not start."""
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """What is decided about the launch of one job.
+
+    Attributes:
+        spec: the spec with defaults filled in.
+        job_id: Towline's id.
+        directory: absolute path of the job directory on the cluster.
+        container: the `srun` options that put a task into its image (`container.pyxis.srun_options`, with
+            `own_mounts` among the mounts); empty runs the command on the node itself.
+        master_port: a fixed `MASTER_PORT`; None derives it from the Slurm id.
+    """
+
+    spec: JobSpec
+    job_id: str
+    directory: str
+    container: tuple[str, ...] = ()
+    master_port: int | None = None
+
+    @property
+    def results(self) -> str:
+        """The directory that the job writes its results to."""
+        return f"{self.directory}/results"
+
+
+def own_mounts(directory: str) -> tuple[Mount, ...]:
+    """The mounts that the launch itself needs: the job directory at its own path, and the mark.
+
+    They come after a profile's and a spec's mounts, see `container.mounts.merge_mounts`.
+    """
+    return (
+        Mount(source=directory, target=directory),
+        Mount(source=f"{directory}/script", target=MARK),
+    )
+
+
+def job_files(launch: LaunchPlan) -> dict[str, bytes]:
+    """Path below the job directory → content of every file that the launch needs; all need mode 0600 only."""
+    return {
+        "script/supervisor": _packaged("supervisor.sh"),
+        "script/prelude": _packaged("prelude.sh"),
+        "script/entrypoint": entrypoint(launch.spec).encode(),
+        "script/env": environment_file(public_environment(launch)).encode(),
+        "script/step": step_file(launch).encode(),
+    }
+
+
+def entrypoint(spec: JobSpec) -> str:
+    """The user's command as a sh script; shell text stays as it was given."""
+    body = spec.shell or f"exec {quote_words(spec.command)}"
+    return f"#!/bin/sh\n{body.removesuffix(chr(10))}\n"
+
+
+def public_environment(launch: LaunchPlan) -> dict[str, str]:
+    """The variables of every task that hold no secret; a spec's own value wins over Towline's."""
+    spec = launch.spec
+    return {
+        "TOWLINE_JOB_ID": launch.job_id,
+        "TOWLINE_JOB_NAME": spec.name,
+        "TOWLINE_RESULTS_DIR": launch.results,
+        "PYTHONUNBUFFERED": "1",
+        **common_environment(spec.resources),
+        **spec.env,
+    }
+
+
+def environment_file(values: Mapping[str, str]) -> str:
+    """`export NAME='value'` lines, which a sh reads back byte for byte."""
+    return "".join(f"export {name}={quote(value)}\n" for name, value in values.items())
+
+
+def step_command(launch: LaunchPlan) -> tuple[str, ...]:
+    """The `srun` that starts every task of the job.
+
+    It asks for no GPUs: a step without such options has all GPUs of its job, and an untyped request in a typed
+    allocation is refused. Counts are given in full, for srun would take others from the batch script's
+    environment; since 22.05 it no longer takes SLURM_CPUS_PER_TASK from there (srun(1)). `--wait=0` keeps a
+    site's WaitTime from killing ranks that end later than the first.
+    """
+    wanted = launch.spec.resources
+    cpus = () if wanted.cpus_per_task is None else (f"--cpus-per-task={wanted.cpus_per_task}",)
+    return (
+        "srun",
+        f"--nodes={wanted.nodes}",
+        f"--ntasks={wanted.nodes * wanted.tasks_per_node}",
+        f"--ntasks-per-node={wanted.tasks_per_node}",
+        *cpus,
+        "--kill-on-bad-exit=1",
+        "--wait=0",
+        *launch.container,
+        "/bin/sh",
+        f"{launch.directory}/script/prelude",
+        "container" if launch.container else "node",
+    )
+
+
+def step_file(launch: LaunchPlan) -> str:
+    """The step as sh text for the supervisor: sets `step_tasks`, `step_port` and the positional parameters."""
+    wanted = launch.spec.resources
+    words = " \\\n    ".join(quote(word) for word in step_command(launch))
+    port = "" if launch.master_port is None else str(launch.master_port)
+    return f"step_tasks={wanted.nodes * wanted.tasks_per_node}\nstep_port={port}\nset -- \\\n    {words}\n"
+
+
+def _packaged(name: str) -> bytes:
+    return (resources.files("towline.launch") / "scripts" / name).read_bytes()

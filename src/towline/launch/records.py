@@ -1,0 +1,65 @@
+"""What supervisor and prelude leave in `attempts/<n>/`, and the codes that are theirs and not the command's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DUPLICATE = 120
+"""Exit code of a batch job whose attempt belongs to another Slurm job; it ran and wrote nothing."""
+CANCELLED = 121
+"""Exit code of a batch job that found the job cancelled before it started anything."""
+NO_CONTAINER = 122
+"""Exit code of a task that found itself on the bare node although an image was asked for."""
+UNUSABLE = 123
+"""Exit code of a batch job that could not use its job directory; nothing was started."""
+
+
+@dataclass(frozen=True)
+class EndRecord:
+    """The file `end`: how an attempt ended, as the supervisor saw it.
+
+    Attributes:
+        verdict: `done`, `failed`, `stopped` (TERM came from outside, Slurm's record says why) or `cancelled`.
+        code: the job's exit code, 0 to 255; 0 exactly when the verdict is `done`.
+        rank: the rank whose failure gave the code; None when it was no rank's.
+        reason: `exit` (the command's own code), `no-container`, `launch` (no rank ever ran its command),
+            `lost` (a rank left no record), `step` (srun failed although every rank succeeded), `stopped`,
+            `cancelled`, or empty for `done`.
+    """
+
+    verdict: str
+    code: int
+    rank: int | None = None
+    reason: str = ""
+
+
+def parse_end(text: str) -> EndRecord | None:
+    """Read `end`; None when it is not whole or makes no sense (the job itself can write there)."""
+    fields = parse_fields(text)
+    code = _small_number(fields.get("code", ""))
+    verdict = fields.get("verdict", "")
+    if code is None or not verdict or (verdict == "done") != (code == 0):
+        return None
+    rank = fields.get("rank", "")
+    return EndRecord(verdict, code, int(rank) if _is_number(rank) else None, fields.get("reason", ""))
+
+
+def parse_exit(text: str) -> tuple[int, str] | None:
+    """Read `exit/<rank>`: the code and `self`, `signal` or `unstarted`; None when it makes no sense."""
+    code, _, kind = text.strip().partition(" ")
+    number = _small_number(code)
+    return None if number is None or kind not in ("self", "signal", "unstarted") else (number, kind)
+
+
+def parse_fields(text: str) -> dict[str, str]:
+    """The `key=value` lines of `start` and `end`; other lines are passed over."""
+    pairs = (line.partition("=") for line in text.split("\n"))
+    return {key: value for key, mark, value in pairs if mark and key.isidentifier()}
+
+
+def _small_number(text: str) -> int | None:
+    return int(text) if _is_number(text) and int(text) <= 255 else None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10
