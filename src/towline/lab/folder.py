@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+from pathlib import Path
 
 from towline.lab import keys, slurmconf, users
 from towline.lab.kernel import has_cgroup_v1
@@ -13,6 +14,10 @@ from towline.lab.layout import CLOUD_NODE, NODES, Layout
 
 def check(layout: Layout) -> str:
     """What is wrong with the folder; empty when its files are those this version writes."""
+    if missing := [str(room) for room in _rooms(layout) if not room.is_dir()]:
+        return f"{missing[0]} is missing"
+    if not (layout.run / "power" / CLOUD_NODE.name).is_fifo():
+        return "the cloud node's power pipe is missing"
     try:
         for name, (text, _) in users.rendered().items():
             if (layout.etc / name).read_text() != text:
@@ -43,12 +48,15 @@ def purge(layout: Layout) -> None:
     shutil.rmtree(layout.root, ignore_errors=True)
 
 
-def _make_rooms(layout: Layout) -> None:
+def _rooms(layout: Layout) -> list[Path]:
     rooms = [layout.etc, layout.run, layout.log, layout.state, layout.keys, layout.home, layout.bin]
     rooms += [layout.runtime / "bin", layout.runtime / "gpu-bin", layout.run / "munge", layout.run / "power"]
     rooms += [layout.state / name for name in ("slurmctld", "mysql", "munge", "faults")]
-    rooms += [layout.own(node) / "spool" for node in NODES]
-    for room in rooms:
+    return [*rooms, *(layout.own(node) / "spool" for node in NODES)]
+
+
+def _make_rooms(layout: Layout) -> None:
+    for room in _rooms(layout):
         room.mkdir(mode=0o755, parents=True, exist_ok=True)
         room.chmod(0o755)
     owners = {"slurm": [layout.log, layout.state / "slurmctld"], "mysql": [layout.state / "mysql"]}

@@ -41,11 +41,11 @@ def _other_labs(layout: Layout) -> list[str]:
 
 def _daemons(layout: Layout) -> list[str]:
     ours = {process.namespace(pid, "pid") for pid in namespaces.all_holders()}
-    running = [(pid, process.name_of(pid)) for pid in process.pids()]
+    running = [(pid, process.name_of(pid), process.namespace(pid, "pid")) for pid in process.pids()]
     return [
         f"{name} is running (pid {pid}) and is not the lab's"
-        for pid, name in running
-        if name in _DAEMONS and process.namespace(pid, "pid") not in ours
+        for pid, name, inside in running
+        if name in _DAEMONS and inside and inside not in ours  # one that has ended is in no namespace
     ]
 
 

@@ -40,7 +40,9 @@ if [ "$role" != switch ]; then
 fi
 
 echo ready
-# Whatever the host's processes leave behind is reaped by the kernel.
-trap '' CHLD
 exec >/dev/null 2>&1
-exec sleep infinity
+# While the shell waits it also reaps whatever the host's processes leave behind.
+while :; do
+    env -u TOWLINE_LAB_HOLDER sleep infinity &
+    wait $!
+done
