@@ -1,0 +1,79 @@
+"""Slurm's command lines as argument lists, and the fields that are asked for.
+
+Every field has a fixed vocabulary or comes last. Times are seconds since 1970 if `SLURM_TIME_FORMAT=%s` is set, which
+`scripts/common.sh` does; it also takes away SLURM_*, SBATCH_*, SQUEUE_*, SACCT_* and the like, which would change
+what the commands do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+SQUEUE_FORMAT = "%i|%T|%V|%S|%e|%D|%N|%r"
+"""Id, state, submit, start, end, number of nodes, nodes, reason (squeue(1), `--format`)."""
+
+SACCT_FIELDS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
+"""Fields of `sacct --format`, printed with `--parsable2`."""
+
+SINFO_FORMAT = "%R|%D|%c|%m|%G"
+"""Partition, number of nodes, CPUs, MiB and gres of a group of equal nodes (sinfo(1), `--format`)."""
+
+MAX_IDS = 500
+"""Ids in one query; sites complain about longer ones and some truncate them."""
+
+MAX_LINE = 32_000
+"""Bytes of an id list, far below the 128 KiB that Linux takes for one argument."""
+
+
+def sbatch(script: str) -> tuple[str, ...]:
+    """Submit the script; everything else stands in its directives."""
+    return ("sbatch", "--parsable", script)
+
+
+def squeue(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
+    """Ask for these jobs, also those that ended within the controller's MinJobAge."""
+    return ("squeue", "--noheader", "--states=all", f"--format={SQUEUE_FORMAT}", *_where(ids, cluster))
+
+
+def sacct(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
+    """Ask accounting for these jobs' allocations, with the runs before a requeue."""
+    options = ("--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={SACCT_FIELDS}")
+    return ("sacct", *options, *_where(ids, cluster))
+
+
+def scancel(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
+    """Cancel these jobs."""
+    return ("scancel", *((f"--clusters={cluster}",) if cluster else ()), *ids)
+
+
+def show_config() -> tuple[str, ...]:
+    """Ask for the cluster's configuration."""
+    return ("scontrol", "show", "config")
+
+
+def show_partitions() -> tuple[str, ...]:
+    """Ask for the partitions, one a line."""
+    return ("scontrol", "--oneliner", "show", "partition")
+
+
+def sinfo() -> tuple[str, ...]:
+    """Ask what nodes the partitions have, equal nodes grouped."""
+    return ("sinfo", "--noheader", "--exact", f"--format={SINFO_FORMAT}")
+
+
+def chunks(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """The ids, without repeats and in order, in lists that fit one query each."""
+    lists: list[tuple[str, ...]] = []
+    current: list[str] = []
+    size = 0
+    for job_id in dict.fromkeys(ids):
+        if current and (len(current) == MAX_IDS or size + len(job_id) + 1 > MAX_LINE):
+            lists.append(tuple(current))
+            current, size = [], 0
+        current.append(job_id)
+        size += len(job_id) + 1
+    return (*lists, tuple(current)) if current else tuple(lists)
+
+
+def _where(ids: Iterable[str], cluster: str) -> tuple[str, ...]:
+    return (*((f"--clusters={cluster}",) if cluster else ()), f"--jobs={','.join(ids)}")
