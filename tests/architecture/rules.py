@@ -81,6 +81,10 @@ IMPURE_MODULES = frozenset(
     }
 )
 PURE_OS_NAMES = frozenset({"path", "fspath", "fsencode", "fsdecode", "PathLike", "sep", "linesep"})
+TOUCHES_FILES = frozenset(
+    {"read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "iterdir", "rglob", "touch", "exists"}
+)
+"""Methods of paths; a pure room may name a local file of somebody else's, but not touch it."""
 READS_PACKAGE_DATA = frozenset({"slurm", "launch", "storage", "container"})
 
 PRINTS = frozenset({"sys.stdout", "sys.stderr", "sys.stdin"})
@@ -183,13 +187,18 @@ def _purity_rules(room: str, tree: ast.Module, imports: list[Import]) -> Broken:
             yield item.line, f"{room} does no input or output and must not import {top}"
         if item.module == "os" and item.name and item.name not in PURE_OS_NAMES:
             yield item.line, f"{room} does no input or output and must not use {item.dotted}"
-        if item.module == "pathlib" and not item.name.startswith("Pure"):
-            yield item.line, f"{room} does no input or output: use pathlib.PurePosixPath, not {item.name or 'pathlib'}"
         if item.module.startswith("importlib.resources") and room not in READS_PACKAGE_DATA:
             yield item.line, f"{room} has no package data to read"
     for node, dotted in _dotted_names(tree):
         if dotted == "open" or (dotted.startswith("os.") and dotted.split(".")[1] not in PURE_OS_NAMES):
             yield node.lineno, f"{room} does no input or output and must not use {dotted}"
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = _dotted(call.func) or (call.func.attr if isinstance(call.func, ast.Attribute) else "")
+        last = name.rpartition(".")[2]
+        if name.removeprefix("pathlib.").startswith(("Path.", "PosixPath.")) or last in ("Path", "PosixPath"):
+            yield call.lineno, f"{room} does no input or output: use pathlib.PurePosixPath, not {name}"
+        if last in TOUCHES_FILES and not (last.startswith("read_") and room in READS_PACKAGE_DATA):
+            yield call.lineno, f"{room} does no input or output and must not call {name}"
 
 
 def _printing_rules(room: str, tree: ast.Module) -> Broken:

@@ -49,7 +49,16 @@ def test_every_room_of_the_table_exists() -> None:
         ("slurm", "x = open('f')", "slurm does no input or output and must not use open"),
         ("launch", "import os\nos.environ['X']", "launch does no input or output and must not use os.environ"),
         ("storage", "from os import getenv", "storage does no input or output and must not use os.getenv"),
-        ("storage", "from pathlib import Path", "storage does no input or output: use pathlib.PurePosixPath, not Path"),
+        (
+            "storage",
+            "from pathlib import Path\nPath('x')",
+            "storage does no input or output: use pathlib.PurePosixPath, not Path",
+        ),
+        (
+            "storage",
+            "def f(x):\n    return x.joinpath('y').write_text('')",
+            "storage does no input or output and must not",
+        ),
         ("models", "from importlib.resources import files", "models has no package data to read"),
         ("engine", "print('x')", "engine does not print"),
         ("remote", "import sys\nsys.stderr.write('x')", "remote does not print"),
@@ -69,6 +78,8 @@ def test_a_breach_is_found(tmp_path: Path, room: str, source: str, rule: str) ->
     [
         ("slurm", "from importlib.resources import files\nfrom towline.models import job\nfrom . import parse"),
         ("launch", "import os.path\nfrom pathlib import PurePosixPath\nos.path.join('a', 'b')"),
+        ("slurm", "from pathlib import Path\nfiles: dict[str, bytes | Path] = {}"),
+        ("storage", "from importlib.resources import files\nfiles('x').joinpath('y.sh').read_text()"),
         ("remote", "import asyncio\nimport subprocess\nasyncio.create_subprocess_exec('ssh')"),
         ("cli", "import os\nos.execvp('tail', [])"),
         ("cli", "from towline.engine import cluster\nfrom towline.lab import up\nprint('x')"),
