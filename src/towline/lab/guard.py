@@ -41,12 +41,16 @@ def _other_labs(layout: Layout) -> list[str]:
 
 def _daemons(layout: Layout) -> list[str]:
     ours = {process.namespace(pid, "pid") for pid in namespaces.all_holders()}
-    running = [(pid, process.name_of(pid), process.namespace(pid, "pid")) for pid in process.pids()]
-    return [
-        f"{name} is running (pid {pid}) and is not the lab's"
-        for pid, name, inside in running
-        if name in _DAEMONS and inside and inside not in ours  # one that has ended is in no namespace
-    ]
+    running: dict[str, list[int]] = {}
+    for pid in process.pids():
+        inside = process.namespace(pid, "pid")  # one that has ended is in none
+        if (name := process.name_of(pid)) in _DAEMONS and inside and inside not in ours:
+            running.setdefault(name, []).append(pid)
+    return [f"{name} is running (pid {_some(pids)}) and is not the lab's" for name, pids in running.items()]
+
+
+def _some(pids: list[int]) -> str:
+    return ", ".join(str(pid) for pid in pids[:3]) + (" …" if len(pids) > 3 else "")
 
 
 def _networks() -> list[str]:

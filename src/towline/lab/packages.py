@@ -46,6 +46,7 @@ _NEEDED_FILES = {
     "/usr/lib/*/crt1.o": "libc6-dev",
 }
 _POLICY = Path("/usr/sbin/policy-rc.d")
+_POLICY_TEXT = "#!/bin/sh\n# towline lab, while it installs packages\nexit 101\n"
 
 
 def missing() -> list[str]:
@@ -82,7 +83,8 @@ def install() -> None:
     if shutil.which("apt-get") is None:
         raise LabError("The lab needs Debian's or Ubuntu's packages, and there is no apt-get here.")
     with _no_service_starts():
-        for command in (["apt-get", "update"], install_command(packages)):
+        # The first finishes what an installation that was killed has left half done.
+        for command in (["dpkg", "--configure", "-a"], ["apt-get", "update"], install_command(packages)):
             _apt(command)
     require()
 
@@ -99,10 +101,10 @@ def _apt(command: list[str]) -> None:
 @contextlib.contextmanager
 def _no_service_starts() -> Generator[None]:
     """Forbid packages to start services while they are installed (invoke-rc.d asks /usr/sbin/policy-rc.d)."""
-    if _POLICY.exists():
+    if _POLICY.exists() and _POLICY.read_text() != _POLICY_TEXT:
         yield
         return
-    _POLICY.write_text("#!/bin/sh\nexit 101\n")
+    _POLICY.write_text(_POLICY_TEXT)
     _POLICY.chmod(0o755)
     try:
         yield

@@ -13,6 +13,7 @@ from towline.lab.layout import ALICE, LOGINS, Layout
 from towline.lab.users import host_lines
 
 _HOSTS = Path("/etc/hosts")
+_HEADER = "# Written by `towline lab up`, removed by `towline lab down`.\n"
 _BEGIN, _END = "# begin towline lab", "# end towline lab"
 
 
@@ -44,7 +45,7 @@ def render(layout: Layout) -> str:
     }
     # JSON's strings and lists of strings are TOML's, too.
     lines = [f"{name} = {json.dumps(value)}\n" for name, value in values.items()]
-    return "".join(["# Written by `towline lab up`, removed by `towline lab down`.\n[clusters.lab]\n", *lines])
+    return "".join([_HEADER, "[clusters.lab]\n", *lines])
 
 
 def check(layout: Layout) -> str:
@@ -68,10 +69,21 @@ def start(layout: Layout) -> None:
 def stop(layout: Layout) -> None:
     """Remove every profile ever written for this lab, and the names."""
     record = _record(layout)
-    for line in record.read_text().splitlines() if record.exists() else ():
-        Path(line).unlink(missing_ok=True)
+    written = [Path(line) for line in record.read_text().splitlines()] if record.exists() else [path()]
+    for profile in written:
+        if profile.exists() and profile.read_text().startswith(_HEADER):
+            profile.unlink()
     record.unlink(missing_ok=True)
     _replace(_HOSTS, without_block(_HOSTS.read_text()))
+
+
+def forget(layout: Layout) -> None:
+    """Remove the profile from the present configuration folder only."""
+    path().unlink(missing_ok=True)
+    record = _record(layout)
+    if record.exists():
+        others = [line for line in record.read_text().splitlines() if line != str(path())]
+        write_in_place(record, "".join(f"{line}\n" for line in others), 0o644)
 
 
 def without_block(text: str) -> str:

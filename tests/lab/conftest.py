@@ -1,0 +1,33 @@
+"""The lab for tests: brought up when it is down, left as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from towline.lab import Lab, namespaces, profile
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.lab)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The lab, up, with its profile in a configuration folder of this test run (TOWLINE_CONFIG_DIR)."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TOWLINE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
+        the_lab = Lab.default()
+        was_up = str(the_lab.paths.root) in namespaces.all_holders().values()
+        the_lab.up()
+        yield the_lab
+        if was_up:
+            profile.forget(the_lab.paths)
+        else:
+            the_lab.down()
