@@ -1,1 +1,53 @@
-"""Towline."""
+"""Towline runs containerised GPU jobs on Slurm clusters from any machine that can `ssh` to a login node.
+
+The names below are the public Python API; they are imported when first used, so that the command line starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from towline.engine.cluster import AsyncCluster, AsyncJob
+    from towline.engine.facade import Cluster, Job
+    from towline.models.errors import TowlineError
+    from towline.models.job import Attempt, JobRecord, JobState
+    from towline.models.spec import JobSpec, Mount, Resources
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AsyncCluster",
+    "AsyncJob",
+    "Attempt",
+    "Cluster",
+    "Job",
+    "JobRecord",
+    "JobSpec",
+    "JobState",
+    "Mount",
+    "Resources",
+    "TowlineError",
+    "__version__",
+]
+
+_HOMES = {
+    "AsyncCluster": "towline.engine.cluster",
+    "AsyncJob": "towline.engine.cluster",
+    "Attempt": "towline.models.job",
+    "Cluster": "towline.engine.facade",
+    "Job": "towline.engine.facade",
+    "JobRecord": "towline.models.job",
+    "JobSpec": "towline.models.spec",
+    "JobState": "towline.models.job",
+    "Mount": "towline.models.spec",
+    "Resources": "towline.models.spec",
+    "TowlineError": "towline.models.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'towline' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from towline.models.job import JobRecord
+from towline.storage.results import ResultFile as ResultFile
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class ResultFile:
-    """One file below the job's results directory.
-
-    Attributes:
-        path: its path relative to the results directory.
-        size: in bytes.
-        modified: seconds since 1970 on the file system's clock.
-    """
-
-    path: str
-    size: int
-    modified: int
-
-
-@dataclass(frozen=True)
 class PullReport:
     """What a pull brought home.
 
@@ -74,8 +60,11 @@ class PullReport:
         files: number of files.
         bytes: their size in all.
         destination: the local directory that holds them.
+        refused: names in the tree that were not brought home, for they would have left the destination
+            or are no files (devices, pipes, links that lead out).
     """
 
     files: int
     bytes: int
     destination: Path
+    refused: tuple[str, ...] = ()

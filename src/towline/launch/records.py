@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 DUPLICATE = 120
@@ -35,7 +36,11 @@ class EndRecord:
 
 def parse_end(text: str) -> EndRecord | None:
     """Read `end`; None when it is not whole or makes no sense (the job itself can write there)."""
-    fields = parse_fields(text)
+    return end_record(parse_fields(text))
+
+
+def end_record(fields: Mapping[str, str]) -> EndRecord | None:
+    """The same from the fields of `end`."""
     code = _small_number(fields.get("code", ""))
     verdict = fields.get("verdict", "")
     if code is None or not verdict or (verdict == "done") != (code == 0):

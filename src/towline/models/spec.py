@@ -144,8 +144,7 @@ class JobSpec(_Model):
         version: version of this schema.
         command: the program and its arguments; or one text for `/bin/sh` in `shell`.
         shell: shell text instead of a command.
-        image: a `.sqsh` path or an image reference; the profile's default when not given; `none` runs
-            the command on the node itself.
+        image: a `.sqsh` path or an image reference; the profile's default when not given.
         name: the job's name; derived from the command when not given.
         resources: what is asked of Slurm.
         partition: one or several partitions; the profile's default when empty.

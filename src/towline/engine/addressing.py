@@ -1,0 +1,43 @@
+"""Which job a word on the command line means: an id, a Slurm id, or a name."""
+
+from __future__ import annotations
+
+from towline.engine.store import Store
+from towline.models.errors import Ambiguous, NotFound
+from towline.models.ids import is_job_id
+from towline.models.job import JobRecord
+
+
+def find_job(store: Store, cluster: str, reference: str) -> JobRecord:
+    """The job that the reference means.
+
+    An id comes first, then a Slurm id (the newest job that had it, for ids repeat), then a name: the one job of
+    that name that has not ended, else the newest that has.
+
+    Raises:
+        NotFound: no job of this store answers to it.
+        Ambiguous: several jobs of that name have not ended.
+    """
+    if is_job_id(reference) and (job := store.job(reference)):
+        return job
+    slurm_id = reference.split("_")[0].split("+")[0]
+    if slurm_id.isdigit() and (jobs := store.by_slurm_id(slurm_id, cluster)):
+        return jobs[0]
+    return _named(store.by_name(reference, cluster), cluster, reference)
+
+
+def _named(jobs: tuple[JobRecord, ...], cluster: str, name: str) -> JobRecord:
+    alive = [job for job in jobs if not job.state.ended]
+    if len(alive) > 1:
+        raise Ambiguous(
+            f"{len(alive)} jobs named {name!r} have not ended",
+            why="They are " + ", ".join(f"{job.id} ({job.state})" for job in alive) + ".",
+            fix="Give the id of the one that is meant.",
+        )
+    if not jobs:
+        raise NotFound(
+            f"no job {name!r} is known on cluster {cluster!r}",
+            why="It is no id, no Slurm id and no name of a job that was submitted with this state directory.",
+            fix="See the known jobs with `towline ps -a`.",
+        )
+    return alive[0] if alive else jobs[0]

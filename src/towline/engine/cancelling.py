@@ -1,0 +1,70 @@
+"""Cancelling: final, idempotent, and confirmed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+
+from towline.engine import observation
+from towline.engine.outcomes import expect_done
+from towline.engine.pace import Pace
+from towline.engine.session import Session
+from towline.models.errors import SlurmUnavailable
+from towline.models.ids import attempt_token
+from towline.models.job import JobRecord, JobState
+from towline.slurm.calls import cancel_call
+from towline.slurm.cancel import CancelAnswer, parse_cancel
+from towline.slurm.parse import SlurmId
+
+CONFIRM_SECONDS = 60.0
+"""How long the end of a cancelled job is awaited: tasks have KillWait (slurm.conf(5), 30 s by default) to stop."""
+
+
+async def cancel(session: Session, record: JobRecord) -> JobRecord:
+    """Cancel a job, and look until it has ended or `CONFIRM_SECONDS` have passed.
+
+    Returns:
+        The job; one that had ended before stays as it was. Its state is not an end when Slurm is still at it.
+
+    Raises:
+        SlurmUnavailable: Slurm could not be told. The job is marked, so that no attempt starts any more.
+    """
+    if record.state.ended:
+        return record
+    answer = await _tell(session, record)
+    if record.state is JobState.SUBMITTING and not answer.told:
+        return _withdrawn(session, record)
+    return await _confirmed(session, record)
+
+
+async def _tell(session: Session, record: JobRecord) -> CancelAnswer:
+    attempt = record.last
+    known = [SlurmId(each.slurm_id, each.slurm_cluster) for each in record.attempts if each.slurm_id]
+    token = attempt_token(record.name, record.id, attempt.number)
+    outcome = await session.call(cancel_call(record.directory, token, known, session.profile.setup))
+    answer = parse_cancel(expect_done(outcome, "cancelling the job").decode("utf-8", "replace"))
+    if answer.failed:
+        raise SlurmUnavailable(
+            f"Slurm could not be told to cancel job {record.id}",
+            why=answer.failed,
+            fix="Cancel it again in a while; it is marked as cancelled, so that nothing of it starts meanwhile.",
+        )
+    return answer
+
+
+def _withdrawn(session: Session, record: JobRecord) -> JobRecord:
+    """A job that Slurm never had: marked on the cluster, so that a submission still on its way starts nothing."""
+    done = dataclasses.replace(record, state=JobState.CANCELLED, note="cancelled before Slurm had it")
+    session.store.save(done)
+    return done
+
+
+async def _confirmed(session: Session, record: JobRecord) -> JobRecord:
+    pace, until = Pace(0.2, 5.0), time.monotonic() + CONFIRM_SECONDS
+    while True:
+        await observation.poll(session, [record])
+        record = session.store.job(record.id) or record
+        if record.state.ended or time.monotonic() > until:
+            return record
+        await asyncio.sleep(pace.quiet())

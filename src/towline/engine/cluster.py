@@ -1,0 +1,204 @@
+"""`AsyncCluster` and `AsyncJob`: the engine's doors for everything above. The sync facade wraps these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from towline.config.files import load_profile
+from towline.config.paths import state_dir
+from towline.config.profile import ClusterProfile
+from towline.engine import cancelling, following, homecoming, observation, submission
+from towline.engine.addressing import find_job
+from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.planning import check_plan, make_plan
+from towline.engine.session import Session, open_remote
+from towline.engine.store import Store
+from towline.models.errors import WaitTimedOut
+from towline.models.ids import new_job_id
+from towline.models.job import JobRecord
+from towline.models.plan import Plan
+from towline.models.spec import JobSpec
+from towline.remote.base import Remote
+
+
+class AsyncCluster:
+    """One cluster: submit jobs to it and find those that were submitted.
+
+    Args:
+        profile: the cluster's settings.
+        remote: the way to its login hosts; made from the profile when not given.
+        store: the local store; the one in the state directory when not given.
+
+    Use it as an async context manager, or call `close`.
+    """
+
+    def __init__(self, profile: ClusterProfile, *, remote: Remote | None = None, store: Store | None = None) -> None:
+        self._session = Session(profile, remote or open_remote(profile), store or Store(state_dir()))
+
+    @classmethod
+    def open(cls, name: str | None = None) -> AsyncCluster:
+        """The cluster with that profile name, or the default one.
+
+        Raises:
+            ConfigError: there is no such profile, or a setting in it is wrong.
+        """
+        return cls(load_profile(name))
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """The cluster's settings."""
+        return self._session.profile
+
+    @property
+    def calls(self) -> int:
+        """Round trips to the cluster so far."""
+        return self._session.remote.calls
+
+    async def plan(self, spec: JobSpec) -> Plan:
+        """What a submission would do, with every check's verdict; nothing on the cluster is changed.
+
+        Facts about the site come from the store when they are fresh; a check that fails on kept facts is
+        made again on new ones.
+        """
+        job_id = new_job_id()
+        facts, fresh = await observation.site_facts(self._session)
+        plan = make_plan(spec, self.profile, facts, job_id)
+        if plan.failures and not fresh:
+            facts, _ = await observation.site_facts(self._session, fresh=True)
+            plan = make_plan(spec, self.profile, facts, job_id)
+        return plan
+
+    async def submit(self, spec: JobSpec, plan: Plan | None = None) -> AsyncJob:
+        """Stage and submit a job.
+
+        Raises:
+            PlanRefused: a check fails; nothing was sent.
+            StagingFailed, SlurmRefused, Unreachable: the job was not started.
+            OutcomeUnknown: the answer was lost; the job is in the store and is looked up by the next poll.
+        """
+        plan = plan or await self.plan(spec)
+        check_plan(plan)
+        return AsyncJob(self._session, await submission.submit(self._session, plan))
+
+    async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
+        """This store's jobs on the cluster after one poll: those that have not ended, or all."""
+        before = self._session.store.jobs(self.profile.name)
+        await observation.poll(self._session, before)
+        shown = {record.id for record in before}
+        records = self._session.store.jobs(self.profile.name, everything=True)
+        return tuple(each for each in records if everything or each.id in shown)
+
+    async def find(self, references: Sequence[str]) -> tuple[AsyncJob, ...]:
+        """The jobs that ids, Slurm ids or names mean, without asking the cluster.
+
+        Raises:
+            NotFound: one of them is not known.
+            Ambiguous: several jobs of one name have not ended.
+        """
+        store = self._session.store
+        return tuple(AsyncJob(self._session, find_job(store, self.profile.name, each)) for each in references)
+
+    async def close(self) -> None:
+        """End what this object started."""
+        await self._session.remote.close()
+        self._session.store.close()
+
+    async def __aenter__(self) -> AsyncCluster:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncJob:
+    """A job on a cluster.
+
+    Attributes:
+        record: the job as it was last known here.
+    """
+
+    def __init__(self, session: Session, record: JobRecord) -> None:
+        self._session = session
+        self.record = record
+
+    @property
+    def id(self) -> str:
+        """Towline's id of the job."""
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        """The user's name for the job."""
+        return self.record.name
+
+    async def status(self) -> JobRecord:
+        """The job after one poll."""
+        await observation.poll(self._session, [self.record])
+        self.record = self._session.store.job(self.id) or self.record
+        return self.record
+
+    async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
+        """State changes and the log as it grows; ends when the job has ended and the last byte is there.
+
+        Args:
+            tail: begin with this many last lines of each stream instead of the whole log.
+        """
+        async for event in following.follow(self._session, self.record, tail=tail):
+            if not isinstance(event, LogChunk):
+                self.record = event.record
+            yield event
+
+    async def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]:
+        """The newest attempt's log as far as it is written now."""
+        async for chunk in following.read_logs(self._session, self.record, tail=tail):
+            yield chunk
+
+    async def wait(self, timeout: float | None = None) -> JobRecord:
+        """The job once it has ended.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Raises:
+            WaitTimedOut: the job was still going then.
+        """
+        try:
+            await asyncio.wait_for(self._ended(), timeout)
+        except asyncio.TimeoutError:
+            raise WaitTimedOut(
+                f"job {self.id} is still {self.record.state}",
+                why=f"It was waited for {timeout:g} s.",
+                fix=f"Wait on with `towline wait {self.id}`; the job goes on meanwhile.",
+            ) from None
+        return self.record
+
+    async def _ended(self) -> None:
+        async for event in following.follow(self._session, self.record, logs=False):
+            if not isinstance(event, LogChunk):
+                self.record = event.record
+
+    async def cancel(self) -> JobRecord:
+        """Cancel the job for good and see that it has ended; a job that has ended stays as it is."""
+        self.record = await cancelling.cancel(self._session, self.record)
+        return self.record
+
+    async def results(self) -> tuple[ResultFile, ...]:
+        """The files below the job's results directory."""
+        return await homecoming.list_results(self._session, self.record)
+
+    async def pull_results(self, dest: Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
+        """Bring the results home into a directory, which is made; files of the same names are replaced.
+
+        Args:
+            dest: the local directory.
+            progress: called now and then, in another thread.
+
+        Raises:
+            TransferFailed: not everything arrived, or it could not be written here.
+        """
+        return await homecoming.pull(self._session, self.record, dest, progress=progress)

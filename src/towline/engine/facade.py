@@ -1,0 +1,180 @@
+"""`Cluster` and `Job`: the same as `AsyncCluster` and `AsyncJob` for code that does not use asyncio.
+
+One thread with an event loop serves a cluster; every method waits for its coroutine there. Objects may be used
+from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from towline.config.files import load_profile
+from towline.config.profile import ClusterProfile
+from towline.engine.cluster import AsyncCluster, AsyncJob
+from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.models.job import JobRecord
+from towline.models.plan import Plan
+from towline.models.spec import JobSpec
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="towline", daemon=True)
+        self._thread.start()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result; an interrupt of the waiting thread cancels it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
+        """The asynchronous iterator's items, one at a time."""
+        while True:
+            try:
+                yield self.wait(_next(source))
+            except StopAsyncIteration:
+                return
+
+    def close(self) -> None:
+        self.wait(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _next(source: AsyncIterator[T]) -> T:
+    return await source.__anext__()
+
+
+class Cluster:
+    """One cluster: submit jobs to it and find those that were submitted.
+
+    Args:
+        profile: the cluster's settings.
+
+    Use it as a context manager, or call `close`.
+    """
+
+    def __init__(self, profile: ClusterProfile) -> None:
+        self._loop = _Loop()
+        self._cluster = self._loop.wait(_made(profile))
+
+    @classmethod
+    def open(cls, name: str | None = None) -> Cluster:
+        """The cluster with that profile name, or the default one.
+
+        Raises:
+            ConfigError: there is no such profile, or a setting in it is wrong.
+        """
+        return cls(load_profile(name))
+
+    @property
+    def profile(self) -> ClusterProfile:
+        """The cluster's settings."""
+        return self._cluster.profile
+
+    @property
+    def calls(self) -> int:
+        """Round trips to the cluster so far."""
+        return self._cluster.calls
+
+    def plan(self, spec: JobSpec) -> Plan:
+        """See `AsyncCluster.plan`."""
+        return self._loop.wait(self._cluster.plan(spec))
+
+    def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job:
+        """See `AsyncCluster.submit`."""
+        return Job(self._loop, self._loop.wait(self._cluster.submit(spec, plan)))
+
+    def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
+        """See `AsyncCluster.jobs`."""
+        return self._loop.wait(self._cluster.jobs(everything=everything))
+
+    def find(self, references: Sequence[str]) -> tuple[Job, ...]:
+        """See `AsyncCluster.find`."""
+        return tuple(Job(self._loop, job) for job in self._loop.wait(self._cluster.find(references)))
+
+    def close(self) -> None:
+        """End what this object started."""
+        self._loop.wait(self._cluster.close())
+        self._loop.close()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def _made(profile: ClusterProfile) -> AsyncCluster:
+    """Made in the loop's own thread, for the store belongs to the thread that opened it."""
+    return AsyncCluster(profile)
+
+
+class Job:
+    """A job on a cluster."""
+
+    def __init__(self, loop: _Loop, job: AsyncJob) -> None:
+        self._loop = loop
+        self._job = job
+
+    @property
+    def id(self) -> str:
+        """Towline's id of the job."""
+        return self._job.id
+
+    @property
+    def name(self) -> str:
+        """The user's name for the job."""
+        return self._job.name
+
+    @property
+    def record(self) -> JobRecord:
+        """The job as it was last known here."""
+        return self._job.record
+
+    def status(self) -> JobRecord:
+        """See `AsyncJob.status`."""
+        return self._loop.wait(self._job.status())
+
+    def follow(self, *, tail: int | None = None) -> Iterator[Event]:
+        """See `AsyncJob.follow`."""
+        return self._loop.iterate(self._job.follow(tail=tail))
+
+    def logs(self, *, follow: bool = False, tail: int | None = None) -> Iterator[LogChunk]:
+        """The job's log: as far as it is written now, or with `follow` until the job has ended."""
+        if not follow:
+            return self._loop.iterate(self._job.read_logs(tail=tail))
+        return (event for event in self.follow(tail=tail) if isinstance(event, LogChunk))
+
+    def wait(self, timeout: float | None = None) -> JobRecord:
+        """See `AsyncJob.wait`."""
+        return self._loop.wait(self._job.wait(timeout))
+
+    def cancel(self) -> JobRecord:
+        """See `AsyncJob.cancel`."""
+        return self._loop.wait(self._job.cancel())
+
+    def results(self) -> tuple[ResultFile, ...]:
+        """See `AsyncJob.results`."""
+        return self._loop.wait(self._job.results())
+
+    def pull_results(self, dest: str | Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
+        """See `AsyncJob.pull_results`."""
+        return self._loop.wait(self._job.pull_results(Path(dest), progress=progress))

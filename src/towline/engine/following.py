@@ -1,0 +1,181 @@
+"""Following a job: its state as it changes, and every byte of its log once and in order.
+
+The job's own files are looked at often, which costs the scheduler nothing; they tell when it started and when
+it wrote its end. The queue is asked at its own, slower pace, and at once when the files say that something happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Literal, cast
+
+from towline.engine import observation
+from towline.engine.events import Event, LogChunk, StateChanged
+from towline.engine.outcomes import expect_done
+from towline.engine.pace import pace_of_end, pace_of_files, pace_of_queue
+from towline.engine.session import Session
+from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
+from towline.models.job import JobRecord
+from towline.remote.base import Operation
+from towline.storage.logs import FILES, LogAnswer, log_arguments, parse_logs, parse_tail
+from towline.storage.scripts import script
+
+PATIENCE = 600.0
+"""Seconds without any answer from the cluster until following gives up."""
+
+_MISSING = 44
+
+
+@dataclass
+class _Reader:
+    """How far the log of one attempt was read."""
+
+    session: Session
+    record: JobRecord
+    attempt: int = 1
+    offsets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FILES, 0))
+
+    async def look(self) -> LogAnswer:
+        """One look at the attempt's files, from where the last one ended."""
+        arguments = log_arguments(self.record.directory, self.attempt, self.offsets)
+        outcome = await self.session.run(Operation("read logs", script("read-logs"), arguments))
+        return parse_logs(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
+
+    def take(self, answer: LogAnswer) -> tuple[LogChunk, ...]:
+        """The answer's new bytes; the offsets move on."""
+        chunks: list[LogChunk] = []
+        for each in answer.slices:
+            self.offsets[each.name] += len(each.data)
+            if each.data:
+                chunks.append(LogChunk(cast("Literal['out', 'err']", FILES[each.name]), each.data))
+        return tuple(chunks)
+
+    async def skip_to_tail(self, lines: int) -> None:
+        """Move to the last lines of each file."""
+        arguments = (self.record.directory, str(self.attempt), str(lines), *FILES)
+        outcome = await self.session.run(Operation("tail logs", script("tail-logs"), arguments))
+        self.offsets = parse_tail(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
+
+    def move_to(self, attempt: int) -> None:
+        """Begin with another attempt's files."""
+        self.attempt = attempt
+        self.offsets = dict.fromkeys(self.offsets, 0)
+
+
+async def read_logs(session: Session, record: JobRecord, *, tail: int | None) -> AsyncIterator[LogChunk]:
+    """The newest attempt's log as far as it is written now."""
+    reader = _Reader(session, record, attempt=max(record.last.number, 1))
+    if tail is not None:
+        await reader.skip_to_tail(tail)
+    while chunks := reader.take(await reader.look()):
+        for chunk in chunks:
+            yield chunk
+
+
+async def follow(
+    session: Session, record: JobRecord, *, logs: bool = True, tail: int | None = None
+) -> AsyncIterator[Event]:
+    """State changes and, with `logs`, the log as it grows, until the job has ended and the last byte is there.
+
+    A connection that fails is tried again with growing pauses.
+
+    Raises:
+        Unreachable: the cluster did not answer for `PATIENCE` seconds.
+        NotFound: the job's directory is gone.
+    """
+    watch = _Watch(session, record, logs)
+    if tail is not None and logs:
+        await watch.reader.skip_to_tail(tail)
+    while not watch.finished:
+        try:
+            async for event in watch.look():
+                yield event
+            watch.heard()
+        except (Unreachable, OutcomeUnknown, WaitTimedOut) as error:
+            watch.missed(error)
+        if not watch.finished:
+            await asyncio.sleep(watch.pause())
+
+
+class _Watch:
+    """One job under watch: what was seen last, and when to look again."""
+
+    def __init__(self, session: Session, record: JobRecord, logs: bool) -> None:
+        self.session = session
+        self.record = record
+        self.reader = _Reader(session, record, attempt=max(record.last.number, 1))
+        if not logs:
+            self.reader.offsets = {}
+        self.finished = False
+        self._files = pace_of_files()
+        self._queue = pace_of_queue(session.profile.poll_interval)
+        self._closing = pace_of_end()
+        self._queue_due = 0.0
+        self._sign = ""
+        self._end_written = False
+        self._heard = time.monotonic()
+
+    async def look(self) -> AsyncIterator[Event]:
+        """One look at the files, and at the queue when its time has come or the files say so."""
+        end_was_known = self.record.state.ended
+        answer = await self._look_at_files()
+        if not end_was_known and self._queue_wanted(answer):
+            async for event in self._look_at_queue():
+                yield event
+        chunks = self.reader.take(answer) if answer else ()
+        for chunk in chunks:
+            yield chunk
+        if chunks:
+            self._files.happened()
+        elif answer and answer.newest > self.reader.attempt:
+            self.reader.move_to(answer.newest)
+        else:
+            # The look began after the end was known and brought nothing: the last byte is there.
+            self.finished = end_was_known
+
+    async def _look_at_files(self) -> LogAnswer | None:
+        try:
+            return await self.reader.look()
+        except NotFound:
+            return None
+
+    def _queue_wanted(self, answer: LogAnswer | None) -> bool:
+        """Whether the queue is due, or the files show that the state must have changed since it was asked."""
+        self._end_written = bool(answer and answer.ended)
+        started = bool(answer and any(each.size >= 0 for each in answer.slices))
+        sign = f"{answer.newest if answer else 0} {started}"
+        changed, self._sign = sign != self._sign, sign
+        return changed or self._end_written or time.monotonic() >= self._queue_due
+
+    async def _look_at_queue(self) -> AsyncIterator[Event]:
+        before = self.record
+        await observation.poll(self.session, [before])
+        self.record = self.session.store.job(before.id) or before
+        if self.record != before:
+            self._queue.happened()
+            yield StateChanged(self.record)
+        self._queue_due = time.monotonic() + self._queue.quiet()
+
+    def heard(self) -> None:
+        """The cluster answered."""
+        self._heard = time.monotonic()
+
+    def missed(self, error: TowlineError) -> None:
+        """The cluster did not answer; give up when that has lasted too long."""
+        if time.monotonic() - self._heard > PATIENCE:
+            raise error
+
+    def pause(self) -> float:
+        """Seconds until the next look; short once the job has written its end."""
+        return self._closing.quiet() if self._end_written or self.record.state.ended else self._files.quiet()
+
+
+def _gone(record: JobRecord) -> NotFound:
+    return NotFound(
+        f"the directory of job {record.id} is not on the cluster",
+        why=f"{record.directory} is not there or may not be read.",
+        fix="It may have been removed there; `towline status` shows what is still known.",
+    )

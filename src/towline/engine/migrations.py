@@ -1,0 +1,43 @@
+"""The store's schema as numbered steps; a step that was released is never edited, only followed by another."""
+
+from __future__ import annotations
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE jobs (
+        id        TEXT PRIMARY KEY,
+        name      TEXT NOT NULL,
+        cluster   TEXT NOT NULL,
+        state     TEXT NOT NULL,
+        directory TEXT NOT NULL,
+        created   REAL NOT NULL,
+        note      TEXT NOT NULL DEFAULT '',
+        command   TEXT NOT NULL DEFAULT '',
+        spec      TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX jobs_by_name ON jobs (name);
+    CREATE INDEX jobs_by_state ON jobs (cluster, state);
+    CREATE TABLE attempts (
+        job           TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+        number        INTEGER NOT NULL,
+        slurm_id      TEXT NOT NULL DEFAULT '',
+        slurm_cluster TEXT NOT NULL DEFAULT '',
+        slurm_state   TEXT NOT NULL DEFAULT '',
+        reason        TEXT NOT NULL DEFAULT '',
+        nodes         TEXT NOT NULL DEFAULT '',
+        submitted     INTEGER,
+        started       INTEGER,
+        ended         INTEGER,
+        exit_code     INTEGER,
+        exit_source   TEXT NOT NULL DEFAULT '',
+        failed_rank   INTEGER,
+        PRIMARY KEY (job, number)
+    ) WITHOUT ROWID;
+    CREATE INDEX attempts_by_slurm_id ON attempts (slurm_id);
+    CREATE TABLE facts (
+        cluster TEXT PRIMARY KEY,
+        asked   REAL NOT NULL,
+        body    TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)

@@ -1,0 +1,91 @@
+"""Looking at the cluster: one round trip for any number of jobs, and one for what the site is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from towline.engine.outcomes import check_ending, last_words
+from towline.engine.session import Session
+from towline.engine.verdict import conclude, evidence_of
+from towline.models.errors import RemoteFault, SlurmUnavailable
+from towline.models.job import JobRecord
+from towline.models.site import SiteFacts
+from towline.remote.base import Outcome
+from towline.slurm.calls import PollTarget, facts_call, poll_call
+from towline.slurm.parse import SlurmId
+from towline.slurm.poll import PollAnswer, parse_poll
+from towline.slurm.site import parse_facts
+from towline.slurm.submission import ScriptExit
+
+FACTS_SECONDS = 3600.0
+"""How long kept facts about a site count; a check that fails on kept facts is made again on new ones."""
+
+
+async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFacts, bool]:
+    """Facts about the site, and whether they were asked for just now.
+
+    Raises:
+        Unreachable, RemoteFault, SlurmUnavailable: they cannot be had.
+    """
+    kept = session.store.facts(session.profile.name)
+    if kept and not fresh and 0 <= time.time() - kept.asked < FACTS_SECONDS:
+        return kept, False
+    outcome = await session.call(facts_call(session.profile.setup))
+    _check(outcome, "asking the cluster for its partitions")
+    try:
+        facts = parse_facts(outcome.stdout.decode("utf-8", "replace"), time.time())
+    except ValueError as error:
+        raise SlurmUnavailable(
+            "Slurm could not be asked for its partitions",
+            why=str(error),
+            fix="The controller may be restarting; try again in a while.",
+        ) from None
+    session.store.save_facts(session.profile.name, facts)
+    return facts, True
+
+
+async def poll(session: Session, records: Sequence[JobRecord]) -> None:
+    """Look at these jobs once and write what is known now into the store; those that ended are passed over.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: nothing was learnt, and nothing changed.
+    """
+    alive = [record for record in records if not record.state.ended]
+    if not alive:
+        return
+    call = poll_call(session.profile.root, [_target(record) for record in alive], session.profile.setup)
+    outcome = await session.call(call)
+    _check(outcome, "asking for the state of the jobs")
+    answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))
+    for record in alive:
+        _learn(session, record, answer)
+
+
+def _target(record: JobRecord) -> PollTarget:
+    attempt = record.last
+    slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id else None
+    return PollTarget(record.id, attempt.number, slurm)
+
+
+def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> None:
+    known = conclude(record, evidence_of(answer, record), time.time())
+    if known != record:
+        session.store.save(known)
+
+
+def _check(outcome: Outcome, doing: str) -> None:
+    check_ending(outcome, doing)
+    if outcome.exit_code == ScriptExit.NO_SLURM:
+        raise RemoteFault(
+            f"Slurm's commands were not found on {outcome.host}",
+            why=last_words(outcome.stderr),
+            fix="Name the line that makes them available as `setup` in the cluster's profile, "
+            'for example: setup = "module load slurm".',
+        )
+    if outcome.exit_code:
+        raise RemoteFault(
+            f"{outcome.host} failed with exit code {outcome.exit_code} while {doing}",
+            why=last_words(outcome.stderr),
+            fix="Log in there and try Slurm's commands by hand.",
+        )

@@ -1,0 +1,144 @@
+"""From a spec to a plan: defaults filled in, everything checked, every file rendered. Pure: nothing is sent here."""
+
+from __future__ import annotations
+
+import json
+
+from towline.config.profile import ClusterProfile
+from towline.container.mounts import merge_mounts
+from towline.container.pyxis import srun_options
+from towline.engine.checks import asked_partitions, check_spec
+from towline.launch.files import LaunchPlan, job_files, own_mounts
+from towline.models.errors import PlanRefused, SpecError
+from towline.models.ids import attempt_token
+from towline.models.image import Image
+from towline.models.plan import Plan
+from towline.models.site import SiteFacts
+from towline.models.spec import JobSpec
+from towline.slurm.batch import BatchJob, GpuRequest, render_batch
+from towline.slurm.commands import sbatch
+
+
+def make_plan(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, job_id: str) -> Plan:
+    """What a submission of the spec on that cluster will do.
+
+    Raises:
+        SpecError: a value cannot stand where the batch script needs it.
+    """
+    spec = fill_in(spec, profile, facts)
+    directory = f"{profile.root}/jobs/{job_id}"
+    token = attempt_token(spec.name, job_id, 1)
+    required = _required_paths(spec)
+    return Plan(
+        job_id=job_id,
+        token=token,
+        spec=spec,
+        directory=directory,
+        files=_files(spec, profile, job_id, directory, token),
+        checks=check_spec(spec, facts, required),
+        required_paths=required,
+        sbatch=sbatch(f"{directory}/script/batch"),
+    )
+
+
+def check_plan(plan: Plan) -> None:
+    """Return when no check fails.
+
+    Raises:
+        PlanRefused: with every failure and its remedy.
+    """
+    if plan.failures:
+        raise PlanRefused(
+            "the job cannot run on this cluster as it is described",
+            why="\n".join(f"{check.name}: {check.evidence}" for check in plan.failures),
+            fix="\n".join(dict.fromkeys(check.fix for check in plan.failures if check.fix)),
+        )
+
+
+def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> JobSpec:
+    """The spec with what it leaves open taken from the profile; the spec's own mounts come on top."""
+    resources = spec.resources.model_copy(
+        update={
+            "time": spec.resources.time or profile.time,
+            "gpu_type": spec.resources.gpu_type or _site_gpu_type(spec, profile, facts),
+        }
+    )
+    return spec.model_copy(
+        update={
+            "image": spec.image or profile.image,
+            "partition": spec.partition or profile.partition,
+            "account": spec.account or profile.account,
+            "qos": spec.qos or profile.qos,
+            "mounts": merge_mounts(profile.mounts, spec.mounts),
+            "resources": resources,
+        }
+    )
+
+
+def _site_gpu_type(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> str | None:
+    """The type that must be named where a site refuses requests without one and has only one."""
+    if profile.gpu_request != "gres-typed" or not spec.resources.gpus_per_node:
+        return None
+    types = {kind for part in asked_partitions(spec, facts, profile.partition) for kind in part.gpu_types}
+    return types.pop() if len(types) == 1 else None
+
+
+def _required_paths(spec: JobSpec) -> tuple[str, ...]:
+    image = Image.parse(spec.image).path if spec.image else ""
+    return tuple(dict.fromkeys([*([image] if image else []), *(mount.source for mount in spec.mounts)]))
+
+
+def _files(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str) -> dict[str, bytes]:
+    mounts = merge_mounts(spec.mounts, own_mounts(directory))
+    container: tuple[str, ...] = ()
+    if spec.image:
+        image = Image.parse(spec.image)
+        container = srun_options(image, mounts, workdir=spec.workdir, mount_home=spec.mount_home)
+    launch = LaunchPlan(spec=spec, job_id=job_id, directory=directory, container=container)
+    return {
+        "job.json": _description(spec, job_id, token, profile.name),
+        "script/batch": _batch_script(spec, profile, job_id, directory, token).encode(),
+        **job_files(launch),
+    }
+
+
+def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:
+    about = {"version": 1, "id": job_id, "token": token, "cluster": cluster, "spec": spec.model_dump(mode="json")}
+    return json.dumps(about, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str) -> str:
+    wanted = spec.resources
+    style: GpuRequest = "gpus-per-node" if profile.gpu_request == "gpus-per-node" else "gres"
+    job = BatchJob(
+        directory=directory,
+        job_id=job_id,
+        token=token,
+        command_line=spec.command_line,
+        nodes=wanted.nodes,
+        tasks_per_node=wanted.tasks_per_node,
+        gpus_per_node=wanted.gpus_per_node,
+        gpu_type=wanted.gpu_type or "",
+        gpu_request=style,
+        cpus_per_task=wanted.cpus_per_task,
+        memory=wanted.memory,
+        time=wanted.time,
+        exclusive=wanted.exclusive,
+        partition=spec.partition,
+        account=spec.account or "",
+        qos=spec.qos or "",
+        reservation=spec.reservation or "",
+        constraint=spec.constraint or "",
+        nodelist=spec.nodelist or "",
+        exclude=spec.exclude or "",
+        comment=spec.comment,
+        requeue=spec.restart == "on-fault",
+    )
+    try:
+        return render_batch(job)
+    except ValueError as error:
+        raise SpecError(
+            "the job's batch script cannot be written",
+            why=str(error),
+            fix="Correct the value and run the command again; nothing was sent to the cluster.",
+        ) from None

@@ -1,0 +1,3 @@
+"""From a profile to the way to its login hosts."""
+
+from __future__ import annotations

@@ -1,0 +1,28 @@
+"""What the engine's operations share: a cluster's settings, the way to it, and the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from towline.config.profile import ClusterProfile
+from towline.engine.store import Store
+from towline.remote.base import Operation, Outcome, Remote, Sink
+from towline.slurm.calls import Call
+
+
+@dataclass(frozen=True)
+class Session:
+    """One cluster's settings, the way to it, and the local store."""
+
+    profile: ClusterProfile
+    remote: Remote
+    store: Store
+
+    async def run(self, operation: Operation, *, sink: Sink | None = None) -> Outcome:
+        """Run an operation on the cluster."""
+        return await self.remote.run(operation, sink=sink)
+
+    async def call(self, call: Call, *, timeout: float = 120.0) -> Outcome:
+        """Run one of the Slurm room's scripts; a controller that is away takes 10 s to fail each query."""
+        operation = Operation(call.name, call.script, call.args, call.files, timeout, call.survives)
+        return await self.remote.run(operation)

@@ -1,0 +1,210 @@
+"""The local store: what this user's processes know about their jobs. A cache: the job directories are the truth.
+
+SQLite in the state directory. On a network file system every host has a store of its own and no write-ahead
+log, for SQLite's shared memory does not work there (sqlite.org/wal.html).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from towline.engine.migrations import MIGRATIONS
+from towline.models.errors import ConfigError
+from towline.models.job import Attempt, JobRecord, JobState
+from towline.models.site import SiteFacts
+from towline.models.spec import JobSpec
+
+BUSY_SECONDS = 20.0
+"""How long one process waits for another one's write."""
+
+_NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
+_JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
+_ATTEMPT = tuple(field.name for field in fields(Attempt))
+_FACTS = TypeAdapter(SiteFacts)
+_ENDED = tuple(state.value for state in JobState if state.ended)
+
+
+class Store:
+    """Jobs, their attempts, and what clusters said of themselves.
+
+    Every method is one transaction. Objects are for one thread; processes may share the file.
+
+    Args:
+        directory: the state directory; made with mode 0700 when missing.
+
+    Raises:
+        ConfigError: the directory or the file in it cannot be used.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._network = _is_network(directory)
+            self.path = directory / (f"store-{socket.gethostname()}.db" if self._network else "store.db")
+            self._db = self._open()
+        except (OSError, sqlite3.Error) as error:
+            raise ConfigError(
+                f"the local store in {directory} cannot be used",
+                why=str(error),
+                fix="Free the path or choose another with TOWLINE_STATE_DIR; the jobs themselves are on the cluster.",
+            ) from error
+
+    def _open(self) -> sqlite3.Connection:
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        os.close(handle)
+        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA foreign_keys = ON")
+        if not self._network:
+            db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        _migrate(db)
+        return db
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextlib.contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._db
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    # --- Jobs ---
+
+    def intend(self, record: JobRecord, spec: JobSpec) -> None:
+        """Record a job before anything of it is sent.
+
+        Raises:
+            sqlite3.IntegrityError: the id exists already.
+        """
+        with self._writing() as db:
+            values = _job_values(record) | {"spec": spec.model_dump_json()}
+            db.execute(_insert("INSERT", "jobs", values), values)
+            _put_attempts(db, record)
+
+    def save(self, record: JobRecord) -> None:
+        """Write what is known now; a job that has ended never gets another state."""
+        with self._writing() as db:
+            values = {"state": record.state.value, "note": record.note, "id": record.id}
+            ended = ", ".join(f"'{word}'" for word in _ENDED)
+            changed = db.execute(
+                f"UPDATE jobs SET state = :state, note = :note WHERE id = :id AND state NOT IN ({ended})",  # noqa: S608
+                values,
+            )
+            if changed.rowcount:
+                _put_attempts(db, record)
+
+    def job(self, job_id: str) -> JobRecord | None:
+        """The job of that id, or None."""
+        return next(iter(self._jobs("WHERE id = ?", (job_id,))), None)
+
+    def spec(self, job_id: str) -> JobSpec:
+        """The spec that the job was submitted with."""
+        row = self._db.execute("SELECT spec FROM jobs WHERE id = ?", (job_id,)).fetchone()
+        return JobSpec.model_validate_json(row["spec"])
+
+    def by_slurm_id(self, slurm_id: str, cluster: str) -> tuple[JobRecord, ...]:
+        """The jobs that have had this Slurm id on that cluster, newest first (ids repeat)."""
+        where = "WHERE cluster = ? AND id IN (SELECT job FROM attempts WHERE slurm_id = ?) ORDER BY id DESC"
+        return self._jobs(where, (cluster, slurm_id))
+
+    def by_name(self, name: str, cluster: str) -> tuple[JobRecord, ...]:
+        """The jobs of that name on that cluster, newest first."""
+        return self._jobs("WHERE cluster = ? AND name = ? ORDER BY id DESC", (cluster, name))
+
+    def jobs(self, cluster: str, *, everything: bool = False) -> tuple[JobRecord, ...]:
+        """The cluster's jobs, oldest first: those that have not ended, or all of them."""
+        ended = ", ".join(f"'{word}'" for word in _ENDED)
+        alive = "" if everything else f"AND state NOT IN ({ended})"
+        return self._jobs(f"WHERE cluster = ? {alive} ORDER BY id", (cluster,))
+
+    def _jobs(self, where: str, values: Sequence[str]) -> tuple[JobRecord, ...]:
+        self._db.execute("BEGIN")
+        try:
+            rows = self._db.execute(f"SELECT * FROM jobs {where}", values).fetchall()  # noqa: S608
+            return tuple(self._record(row) for row in rows)
+        finally:
+            self._db.execute("COMMIT")
+
+    def _record(self, row: sqlite3.Row) -> JobRecord:
+        rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY number", (row["id"],))
+        attempts = tuple(Attempt(**{name: each[name] for name in _ATTEMPT}) for each in rows)
+        plain: dict[str, Any] = {name: row[name] for name in _JOB}
+        plain["state"] = JobState(plain["state"])
+        return JobRecord(**plain, attempts=attempts)
+
+    # --- What clusters said of themselves ---
+
+    def facts(self, cluster: str) -> SiteFacts | None:
+        """The newest facts of that cluster profile, or None."""
+        row = self._db.execute("SELECT asked, body FROM facts WHERE cluster = ?", (cluster,)).fetchone()
+        return _FACTS.validate_json(row["body"]) if row else None
+
+    def save_facts(self, profile: str, facts: SiteFacts) -> None:
+        """Keep facts under the name of the cluster profile."""
+        with self._writing() as db:
+            values = {"cluster": profile, "asked": facts.asked, "body": _FACTS.dump_json(facts).decode()}
+            db.execute(_insert("REPLACE", "facts", values), values)
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise sqlite3.DatabaseError("the store was written by a newer version of Towline; update this one")
+    if version == len(MIGRATIONS):
+        return
+    db.execute("BEGIN EXCLUSIVE")
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for step in MIGRATIONS[version:]:
+            for statement in filter(str.strip, step.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
+    for attempt in record.attempts:
+        values = {"job": record.id, **asdict(attempt)}
+        db.execute(_insert("REPLACE", "attempts", values), values)
+
+
+def _job_values(record: JobRecord) -> dict[str, object]:
+    values: dict[str, object] = {name: getattr(record, name) for name in _JOB}
+    values["state"] = record.state.value
+    return values
+
+
+def _insert(verb: str, table: str, columns: Iterable[str]) -> str:
+    names = list(columns)
+    return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+
+
+def _is_network(directory: Path) -> bool:
+    """Whether the directory lies on a network file system, by the longest mount point above it."""
+    try:
+        lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    where = str(directory.resolve())
+    mounts = [line.split(" ")[1:3] for line in lines if line.count(" ") >= 3]
+    above = [(len(point), kind) for point, kind in mounts if (where + "/").startswith(point.rstrip("/") + "/")]
+    return max(above, default=(0, ""))[1] in _NETWORK

@@ -1,0 +1,200 @@
+"""From what one poll saw to what is known about a job. Pure: evidence in, record out.
+
+Slurm's own row of the allocation decides the life cycle; the files that the job wrote give its exit code.
+A query that failed changes nothing. A Slurm id is believed only together with the attempt's own records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+from towline.launch.records import EndRecord, end_record
+from towline.models.job import Attempt, JobRecord, JobState
+from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId
+from towline.slurm.poll import AttemptFiles, PollAnswer
+from towline.slurm.reasons import explain_reason
+
+GRACE_SECONDS = 300.0
+"""How long a job may be in neither queue nor accounting before its end is inferred; accounting lags by seconds."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one poll saw of one attempt.
+
+    Attributes:
+        files: what lies in the attempt's directory.
+        row: its row in the queue.
+        history: its rows in accounting.
+        absent: whether queue and accounting both answered and neither has it.
+    """
+
+    files: AttemptFiles
+    row: QueueRow | None = None
+    history: JobHistory | None = None
+    absent: bool = False
+
+
+def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
+    """The part of a poll's answer that is about one job's newest attempt."""
+    files = answer.attempts.get((record.id, record.last.number), AttemptFiles())
+    slurm = slurm_id_of(record.last, files)
+    if slurm is None:
+        return Evidence(files)
+    row, history = answer.row(slurm), answer.history(slurm)
+    queries = [answer.asked(command, slurm) for command in ("squeue", "sacct")]
+    absent = row is None and history is None and all(query is not None and query.answered for query in queries)
+    return Evidence(files, row, history, absent)
+
+
+def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
+    """Slurm's id of the attempt: the recorded one, else sbatch's answer, else the one the job itself wrote."""
+    if attempt.slurm_id:
+        return SlurmId(attempt.slurm_id, attempt.slurm_cluster)
+    if files.slurm:
+        return files.slurm
+    return SlurmId(files.claim) if files.claim.isdigit() else None
+
+
+def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
+    """The job as it is known after a poll.
+
+    Args:
+        record: the job as it was known before.
+        evidence: what the poll saw.
+        now: seconds since 1970 on this machine's clock.
+    """
+    slurm = slurm_id_of(record.last, evidence.files)
+    if record.state.ended or slurm is None:
+        return record
+    attempt = dataclasses.replace(record.last, slurm_id=slurm.id, slurm_cluster=slurm.cluster)
+    attempt, state = _from_slurm(attempt, evidence, record.state)
+    if state.ended:
+        attempt, state = _with_end(attempt, state, evidence)
+    elif evidence.absent and now - record.created > GRACE_SECONDS:
+        return _vanished(record, attempt, evidence)
+    state = JobState.PENDING if state is JobState.SUBMITTING else state
+    record = dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt))
+    return dataclasses.replace(record, note=note_of(record, evidence))
+
+
+def _from_slurm(attempt: Attempt, evidence: Evidence, state: JobState) -> tuple[Attempt, JobState]:
+    """What the queue says, and accounting where the queue has nothing (left) to say."""
+    row, newest = evidence.row, evidence.history.newest if evidence.history else None
+    if row:
+        return _from_queue(attempt, row, newest), row.state
+    if newest:
+        return _from_accounting(attempt, newest), newest.state
+    return attempt, state
+
+
+def _from_queue(attempt: Attempt, row: QueueRow, accounted: AccountingRow | None) -> Attempt:
+    pending = row.state is JobState.PENDING
+    attempt = dataclasses.replace(
+        attempt,
+        slurm_state=row.word,
+        reason=row.reason,
+        nodes="" if pending else row.nodes,
+        submitted=row.submitted,
+        started=None if pending else row.started,
+        ended=row.ended if row.state.ended else None,
+    )
+    if row.state.ended and accounted and accounted.exit and accounted.state.ended:
+        return _with_slurm_code(attempt, accounted)
+    return attempt
+
+
+def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
+    attempt = dataclasses.replace(
+        attempt,
+        slurm_state=row.word,
+        reason="",
+        nodes=row.nodes,
+        submitted=row.submitted,
+        started=row.started,
+        ended=row.ended if row.state.ended else None,
+    )
+    return _with_slurm_code(attempt, row) if row.state.ended else attempt
+
+
+def _with_slurm_code(attempt: Attempt, row: AccountingRow) -> Attempt:
+    """Accounting's code, as a fallback: a cancelled or never started job has none that would be its own."""
+    own = row.state in (JobState.SUCCEEDED, JobState.FAILED) and row.word not in ("NODE_FAIL", "BOOT_FAIL", "TIMEOUT")
+    if not own or row.exit is None or (row.state is JobState.FAILED and row.exit.status == 0):
+        return attempt
+    return dataclasses.replace(attempt, exit_code=row.exit.status, exit_source="slurm")
+
+
+def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[Attempt, JobState]:
+    """The job's own record of its end, when it is this attempt's; a failed rank is never a success."""
+    end = _own_end(attempt, evidence.files)
+    if end is None:
+        return attempt, state
+    attempt = dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
+    if state is JobState.SUCCEEDED and end.code:
+        state = JobState.FAILED
+    return attempt, state
+
+
+def _own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:
+    end = end_record(files.end) if files.end else None
+    stopped = end is not None and end.verdict in ("stopped", "cancelled")
+    foreign = files.claim not in ("", attempt.slurm_id)
+    return None if end is None or stopped or foreign else end
+
+
+def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRecord:
+    """A job that neither queue nor accounting has any more: its own record, else cancelled by inference."""
+    end = _own_end(attempt, evidence.files)
+    if end is None:
+        state, note = JobState.CANCELLED, "cancelled (inferred: Slurm has forgotten the job and it left no end)"
+    else:
+        state = JobState.FAILED if end.code else JobState.SUCCEEDED
+        note = "Slurm has forgotten the job; this is its own record"
+        attempt = dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
+    return dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt), note=note)
+
+
+def note_of(record: JobRecord, evidence: Evidence) -> str:
+    """One sentence about the state for a person; empty when the state says it all."""
+    attempt = record.last
+    if record.state is JobState.PENDING and attempt.reason:
+        reason = explain_reason(attempt.reason)
+        return " ".join(part for part in (reason.sentence, reason.way_out if reason.blocked else "") if part)
+    if record.state is JobState.UNKNOWN:
+        return f"Slurm calls its state {attempt.slurm_state}, which is not known here; watching goes on"
+    if not record.state.ended:
+        return ""
+    return _end_note(record.state, attempt, evidence)
+
+
+def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
+    special = _ENDS.get(attempt.slurm_state)
+    if special:
+        return special
+    if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.start:
+        return "it failed before its first step; its log directory or nodes may not have been usable"
+    end = end_record(evidence.files.end) if evidence.files.end else None
+    reason = _FAILURES.get(end.reason, "") if end else ""
+    if state is JobState.FAILED and not reason and attempt.failed_rank is not None:
+        return f"rank {attempt.failed_rank} was the first to fail"
+    return reason
+
+
+_ENDS = {
+    "TIMEOUT": "its walltime was over",
+    "OUT_OF_MEMORY": "it used more memory than it had asked for",
+    "NODE_FAIL": "one of its nodes failed",
+    "BOOT_FAIL": "its nodes did not boot",
+    "PREEMPTED": "another job of higher priority took its nodes",
+    "DEADLINE": "its deadline passed before it could start or end",
+}
+
+_FAILURES = {
+    "no-container": "the container did not start: the task found itself on the bare node",
+    "launch": "no rank ever ran its command; the container or the launch failed (see the log)",
+    "lost": "a rank ended without a record of it",
+    "step": "the step failed although every rank succeeded",
+}
+"""Reasons of `launch.records.EndRecord` for people."""

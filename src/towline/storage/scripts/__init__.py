@@ -1,0 +1,12 @@
+"""The scripts of this room, as they are sent to a login host."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+
+@cache
+def script(name: str) -> str:
+    """The text of `<name>.sh`."""
+    return files(__name__).joinpath(f"{name}.sh").read_text(encoding="utf-8")
