@@ -7,21 +7,14 @@ import fcntl
 import os
 import subprocess
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from towline.lab import controller, folder, guard, kernel, namespaces, packages, slurmconf
 from towline.lab.errors import LabError
 from towline.lab.layout import Layout, find_host
-from towline.lab.parts import PARTS, Part
-
-Report = Callable[[str], None]
-"""Told one line at a time what goes on."""
-
-
-def _silent(_line: str) -> None:
-    pass
+from towline.lab.parts import Part, Report, all_parts, unheard
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,7 @@ class Lab:
         """The lab that the environment asks for. Raises `LabError` for an impossible setting."""
         return cls(Layout.from_environment())
 
-    def up(self, report: Report = _silent, *, install: bool = False) -> bool:
+    def up(self, report: Report = unheard, *, install: bool = False) -> bool:
         """Bring up what is not up; False when everything was.
 
         Raises:
@@ -84,16 +77,16 @@ class Lab:
             packages.install()
         packages.require()
         with self._locked():
-            started = [part.name for part in PARTS if self._bring_up(part, report)]
+            started = [part.name for part in all_parts(report) if self._bring_up(part, report)]
         return bool(started)
 
-    def down(self, report: Report = _silent, *, purge: bool = False) -> None:
+    def down(self, report: Report = unheard, *, purge: bool = False) -> None:
         """Take away everything but the folder, and with `purge` the folder as well."""
         _require_root()
         if not self.paths.root.exists() and not self._holders():
             return
         with self._locked():
-            for part in reversed(PARTS):
+            for part in reversed(all_parts()):
                 part.stop(self.paths)
                 report(f"{part.name} gone")
             if purge:
@@ -102,7 +95,7 @@ class Lab:
     def status(self) -> LabStatus:
         """How each part is, asked now."""
         _require_root()
-        health = tuple(PartHealth(part.name, part.check(self.paths)) for part in PARTS)
+        health = tuple(PartHealth(part.name, part.check(self.paths)) for part in all_parts())
         problems = {part.name: part.problem for part in health}
         nodes = {} if problems["controller"] else controller.node_states(self.paths)
         return LabStatus(health, nodes, self.notes(), slurmconf.runtime_in_use(self.paths))
@@ -122,10 +115,10 @@ class Lab:
         Raises:
             LabError: nothing of that name has a log.
         """
-        patterns = next((part.logs for part in PARTS if part.name == name), (f"{name or '*'}.log",))
+        patterns = next((part.logs for part in all_parts() if part.name == name), (f"{name or '*'}.log",))
         files = sorted(path for pattern in patterns for path in self.paths.log.glob(pattern))
         if not files:
-            names = [part.name for part in PARTS if part.logs]
+            names = [part.name for part in all_parts() if part.logs]
             names += sorted(path.stem for path in self.paths.log.glob("*.log"))
             raise LabError(f"Nothing called {name!r} has a log.", fix=f"There are: {', '.join(names)}.")
         return files

@@ -5,11 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from towline.lab import accounting, controller, database, disk, folder, kernel, logins, namespaces, network, profile
+from towline.lab import (
+    accounting,
+    controller,
+    database,
+    disk,
+    folder,
+    kernel,
+    logins,
+    namespaces,
+    network,
+    profile,
+    runtime,
+)
+from towline.lab.controller import POWER_SWITCH, SLURMCTLD
 from towline.lab.layout import CTL, HOSTS, Layout
 from towline.lab.munge import MUNGED
+from towline.lab.runtime import registry
 
 Act = Callable[[Layout], None]
+Report = Callable[[str], None]
+"""Told one line at a time what goes on."""
+
+
+def unheard(_line: str) -> None:
+    """For who does not want to hear it."""
 
 
 def _nothing(_layout: Layout) -> None:
@@ -49,22 +69,27 @@ def _stop_hosts(layout: Layout) -> None:
 def _stop_controller(layout: Layout) -> None:
     if namespaces.holder(layout, CTL) is not None:
         controller.cancel_all(layout)
-        controller.SLURMCTLD.stop(layout)
+        SLURMCTLD.stop(layout)
 
 
-PARTS: tuple[Part, ...] = (
-    Part("folder", folder.check, folder.start, folder.stop),
-    Part("disk", disk.check, disk.start, disk.stop),
-    Part("gpus", kernel.check_gpus, kernel.start_gpus, kernel.stop_gpus),
-    Part("control groups", lambda _: "", _nothing, kernel.stop_cgroups),
-    Part("hosts", _check_hosts, _start_hosts, _stop_hosts, ("host-*.log",)),
-    Part("network", network.check, network.start, network.stop),
-    Part("munge", MUNGED.check, MUNGED.start, logs=("munged.log",)),
-    Part("database", database.MARIADB.check, database.start, database.MARIADB.stop, ("mariadb.log",)),
-    Part("accounting", accounting.check, accounting.start, accounting.SLURMDBD.stop, ("slurmdbd.log",)),
-    Part("controller", controller.SLURMCTLD.check, controller.SLURMCTLD.start, _stop_controller, ("slurmctld.log",)),
-    Part("nodes", controller.check_nodes, controller.start_nodes, logs=("slurmd-*.log",)),
-    Part("cloud", controller.POWER_SWITCH.check, controller.POWER_SWITCH.start, logs=("power-*.log",)),
-    Part("logins", logins.check, logins.start, logins.stop, ("sshd-*.log",)),
-    Part("profile", profile.check, profile.start, profile.stop),
-)
+def all_parts(report: Report = unheard) -> tuple[Part, ...]:
+    """The parts in the order in which they come up; `report` hears of what takes long within one."""
+    return (
+        Part("folder", folder.check, folder.start, folder.stop),
+        Part("disk", disk.check, disk.start, disk.stop),
+        Part("gpus", kernel.check_gpus, kernel.start_gpus, kernel.stop_gpus),
+        Part("control groups", lambda _: "", _nothing, kernel.stop_cgroups),
+        Part("runtime", runtime.check, runtime.build),
+        Part("hosts", _check_hosts, _start_hosts, _stop_hosts, ("host-*.log",)),
+        Part("network", network.check, network.start, network.stop),
+        Part("munge", MUNGED.check, MUNGED.start, logs=("munged.log",)),
+        Part("database", database.MARIADB.check, database.start, database.MARIADB.stop, ("mariadb.log",)),
+        Part("accounting", accounting.check, accounting.start, accounting.SLURMDBD.stop, ("slurmdbd.log",)),
+        Part("controller", SLURMCTLD.check, SLURMCTLD.start, _stop_controller, ("slurmctld.log",)),
+        Part("nodes", controller.check_nodes, controller.start_nodes, logs=("slurmd-*.log",)),
+        Part("cloud", POWER_SWITCH.check, POWER_SWITCH.start, logs=("power-*.log",)),
+        Part("logins", logins.check, logins.start, logins.stop, ("sshd-*.log",)),
+        Part("registries", registry.check, registry.start, registry.stop, ("registry-*.log",)),
+        Part("images", runtime.check_images, lambda layout: runtime.images(layout, report)),
+        Part("profile", profile.check, profile.start, profile.stop),
+    )
