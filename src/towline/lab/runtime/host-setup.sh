@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the container runtime needs of a lab host at boot: on hosts with GPUs, /run/lab-gpu with nvidia-smi and what it reports.
+# What the container runtime needs of a lab host at boot: on hosts with GPUs, /run/lab-gpu with what nvidia-smi reports.
 # usage: host-setup.sh STATE-FOLDER NAME ROLE
 set -eu
 state=$1 name=$2 role=$3
@@ -9,7 +9,6 @@ case $role in gpu | cloud) ;; *) exit 0 ;; esac
 here=/run/lab-gpu
 faults=$state/state/faults/gpu.$name
 mkdir -p "$here/faults" "$faults"
-cp "$state/runtime/gpu-bin/nvidia-smi" "$here/nvidia-smi"
 mount --bind "$faults" "$here/faults"
 for index in $(seq 0 "$(($(cat "$state/runtime/gpus-per-node") - 1))"); do
     printf 'NVIDIA H100 80GB HBM3|GPU-%s-%04d-4000-8000-%012d|00000000:%02X:00.0|81559|550.127.05|12.4\n' \

@@ -1,4 +1,4 @@
-"""The lab's container images, made of distribution packages: `.sqsh` files on the shared disk, and in both registries."""
+"""The lab's container images: `.sqsh` files on the shared disk, and the same in both registries."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from towline.lab import process
 from towline.lab.errors import LabError
 from towline.lab.layout import Layout
 from towline.lab.runtime import docker_archive, registry
+from towline.lab.runtime.permissions import readable_by_all
 
 Report = Callable[[str], None]
 
@@ -33,15 +34,13 @@ class LabImage:
     os_name: str
     """NAME in its /etc/os-release, by which a job can tell where it runs."""
     os_id: str
-    path: str
-    """PATH inside, as the image's own environment sets it."""
     fill: Callable[[Path, Path], None]
     """Puts the programs into an empty root (first argument), with a folder to work in (second)."""
 
     @property
     def environment(self) -> dict[str, str]:
         """The image's ENV."""
-        return {"PATH": self.path, "LAB_IMAGE": self.os_id}
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LAB_IMAGE": self.os_id}
 
 
 def images(layout: Layout, report: Report) -> None:
@@ -50,10 +49,11 @@ def images(layout: Layout, report: Report) -> None:
     Raises:
         LabError: a package could not be fetched, or a registry does not take an image.
     """
-    layout.images.mkdir(mode=0o755, parents=True, exist_ok=True)
-    for image in IMAGES:
-        if _problem(layout, image):
-            _provide(layout, image, report)
+    with readable_by_all():
+        layout.images.mkdir(parents=True, exist_ok=True)
+        for image in IMAGES:
+            if _problem(layout, image):
+                _provide(layout, image, report)
 
 
 def check_images(layout: Layout) -> str:
@@ -88,14 +88,14 @@ def _provide(layout: Layout, image: LabImage, report: Report) -> None:
 
 
 def _make(image: LabImage, made: Path) -> None:
-    made.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    made.parent.mkdir(parents=True, exist_ok=True)
     for stale in made.parent.glob(f"{image.os_id}-*"):
         shutil.rmtree(stale)
     with tempfile.TemporaryDirectory(dir=made.parent, prefix=".making-") as work:
         root, out = Path(work, "root"), Path(work, "out")
-        out.mkdir(mode=0o755)
+        out.mkdir()
         for folder in _FOLDERS:
-            (root / folder).mkdir(mode=0o755, parents=True)
+            (root / folder).mkdir(parents=True)
         image.fill(root, Path(work))
         (root / "etc" / "os-release").unlink(missing_ok=True)
         (root / "etc" / "os-release").write_text(f'NAME="{image.os_name}"\nID={image.os_id}\nVERSION_ID=1\n')
@@ -186,6 +186,6 @@ def _marked(path: Path) -> str:
 
 
 IMAGES = (
-    LabImage("busybox.sqsh", "demo", "latest", "LabBusybox", "lab", "/bin", _fill_busybox),
-    LabImage("python.sqsh", "python", "3.11", "LabPython", "lab-python", "/usr/local/bin:/usr/bin:/bin", _fill_python),
+    LabImage("busybox.sqsh", "demo", "latest", "LabBusybox", "lab", _fill_busybox),
+    LabImage("python.sqsh", "python", "3.11", "LabPython", "lab-python", _fill_python),
 )

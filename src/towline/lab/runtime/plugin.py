@@ -9,6 +9,7 @@ from pathlib import Path
 
 from towline.lab import process
 from towline.lab.layout import GPUS_PER_NODE, Layout
+from towline.lab.runtime.permissions import readable_by_all
 
 _HERE = Path(__file__).parent
 _SOURCES = _HERE / "pyxis"
@@ -34,14 +35,15 @@ def build(layout: Layout) -> None:
     """
     if not check(layout):
         return
-    _compile(layout)
-    for folder, names in _COMMANDS.items():
-        for name in names:
-            _install(_HERE / name, layout.runtime / folder / name)
-    _install(_HERE / "host-setup.sh", layout.runtime / "host-setup.sh")
-    _write(layout.runtime / "gpus-per-node", f"{GPUS_PER_NODE}\n")
-    _write(layout.etc / "plugstack.conf.d" / "pyxis.conf", f"required {_plugin(layout)}\n")
-    _write(layout.runtime / "stamp", _stamp(layout))
+    with readable_by_all():
+        _compile(layout)
+        for folder, names in _COMMANDS.items():
+            for name in names:
+                _install(_HERE / name, layout.runtime / folder / name)
+        _install(_HERE / "host-setup.sh", layout.runtime / "host-setup.sh")
+        _write(layout.runtime / "gpus-per-node", f"{GPUS_PER_NODE}\n")
+        _write(layout.etc / "plugstack.conf.d" / "pyxis.conf", f"required {_plugin(layout)}\n")
+        _write(layout.runtime / "stamp", _stamp(layout))
 
 
 def _compile(layout: Layout) -> None:
@@ -49,7 +51,6 @@ def _compile(layout: Layout) -> None:
     plugin.parent.mkdir(parents=True, exist_ok=True)
     fresh = plugin.with_suffix(".new")
     process.run([*_COMPILE.split(), "-o", str(fresh), *sorted(map(str, _SOURCES.glob("*.c")))])
-    fresh.chmod(0o755)
     # Renamed, never written in place: slurmd and srun may have the old one mapped.
     fresh.replace(plugin)
 
@@ -65,9 +66,7 @@ def _install(source: Path, target: Path) -> None:
 def _write(path: Path, text: str) -> None:
     fresh = path.with_name(f"{path.name}.new")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.parent.chmod(0o755)
     fresh.write_text(text)
-    fresh.chmod(0o644)
     fresh.replace(path)
 
 

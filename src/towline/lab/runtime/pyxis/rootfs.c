@@ -21,7 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define GPU_DIRECTORY "/run/lab-gpu" /* present on nodes with GPUs: nvidia-smi and what it reports */
+#define GPU_DIRECTORY "/run/lab-gpu" /* present on nodes with GPUs: what nvidia-smi reports */
+#define GPU_PROGRAM "/usr/local/bin/nvidia-smi"
 
 /* --- the image ------------------------------------------------------------------------------------------------ */
 
@@ -313,7 +314,7 @@ static int mount_system(int root, const struct job *job)
 static void mount_gpus(int root, const struct job *job)
 {
 	if (bind_path(root, GPU_DIRECTORY, GPU_DIRECTORY, MS_REC | MS_RDONLY | MS_NOSUID | MS_NODEV, job) == 0)
-		bind_path(root, GPU_DIRECTORY "/nvidia-smi", "/usr/bin/nvidia-smi", MS_RDONLY | MS_NOSUID | MS_NODEV, job);
+		bind_path(root, GPU_PROGRAM, "/usr/bin/nvidia-smi", MS_RDONLY | MS_NOSUID | MS_NODEV, job);
 }
 
 static int mount_entry(int root, const struct mount_entry *entry, int source, const struct job *job)
