@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from towline.lab import namespaces
+from towline.lab import namespaces, process
 from towline.lab.daemons import Daemon, answers
 from towline.lab.errors import LabError
 from towline.lab.layout import CTL, USERS, Layout
@@ -15,7 +15,6 @@ SLURMDBD = Daemon(
 
 _MEMBERS = [user for user in USERS if user.account]
 _RECORDS = [
-    "add cluster lab",
     # `limited` is for being told to wait; `long` may outlast a partition's time limit.
     "add qos limited MaxTRESPerUser=gres/gpu=4 MaxJobsPerUser=2 MaxSubmitJobsPerUser=8",
     "add qos long MaxWall=2-00:00:00 Flags=PartitionTimeLimit",
@@ -27,19 +26,32 @@ _RECORDS = [
 ]
 
 
-def check(layout: Layout) -> str:
-    """What is wrong; empty when slurmdbd answers and its records have been made."""
-    return SLURMDBD.check(layout) or ("" if _done(layout) else "the records are not made")
-
-
 def start(layout: Layout) -> None:
-    """Start slurmdbd and make the records that are missing."""
-    if SLURMDBD.check(layout):
-        SLURMDBD.start(layout)
-    if not _done(layout):
-        for record in _RECORDS:
-            _add(layout, record)
-        _mark(layout).touch()
+    """Start slurmdbd and make the cluster known to it, without which slurmctld would not start."""
+    SLURMDBD.start(layout)
+    _add(layout, "add cluster lab")
+
+
+def check_records(layout: Layout) -> str:
+    """What is wrong; empty when the records have been made."""
+    return "" if _mark(layout).exists() else "not made"
+
+
+def make_records(layout: Layout) -> None:
+    """Make the records that are missing. slurmctld must be up: it is what tells slurmdbd that there are GPUs to limit.
+
+    Raises:
+        LabError: slurmdbd refused one.
+    """
+    process.until(lambda: _knows_gpus(layout), 30, "slurmctld's registration with slurmdbd")
+    for record in _RECORDS:
+        _add(layout, record)
+    _mark(layout).touch()
+
+
+def _knows_gpus(layout: Layout) -> bool:
+    done = namespaces.run(layout, CTL, ["sacctmgr", "-n", "-P", "show", "tres", "format=type,name"], check=False)
+    return "gres|gpu" in done.stdout.split()
 
 
 def _add(layout: Layout, record: str) -> None:
@@ -50,8 +62,5 @@ def _add(layout: Layout, record: str) -> None:
 
 
 def _mark(layout: Layout) -> Path:
+    """Beside the records themselves: both go when the database is made anew."""
     return layout.state / "mysql" / "lab-records"
-
-
-def _done(layout: Layout) -> bool:
-    return _mark(layout).exists()

@@ -18,6 +18,7 @@ from towline.lab import (
     profile,
     runtime,
 )
+from towline.lab.accounting import SLURMDBD
 from towline.lab.controller import POWER_SWITCH, SLURMCTLD
 from towline.lab.layout import CTL, HOSTS, Layout
 from towline.lab.munge import MUNGED
@@ -84,8 +85,9 @@ def all_parts(report: Report = unheard) -> tuple[Part, ...]:
         Part("network", network.check, network.start, network.stop),
         Part("munge", MUNGED.check, MUNGED.start, logs=("munged.log",)),
         Part("database", database.MARIADB.check, database.start, database.MARIADB.stop, ("mariadb.log",)),
-        Part("accounting", accounting.check, accounting.start, accounting.SLURMDBD.stop, ("slurmdbd.log",)),
+        Part("accounting", SLURMDBD.check, accounting.start, SLURMDBD.stop, ("slurmdbd.log",)),
         Part("controller", SLURMCTLD.check, SLURMCTLD.start, _stop_controller, ("slurmctld.log",)),
+        Part("records", accounting.check_records, accounting.make_records),
         Part("nodes", controller.check_nodes, controller.start_nodes, logs=("slurmd-*.log",)),
         Part("cloud", POWER_SWITCH.check, POWER_SWITCH.start, logs=("power-*.log",)),
         Part("logins", logins.check, logins.start, logins.stop, ("sshd-*.log",)),
