@@ -1,6 +1,28 @@
-"""The entry point of the `towline` command."""
+"""The entry point of the `towline` command. Help is printed before anything slow is imported."""
+
+from __future__ import annotations
+
+import os
+import sys
 
 
-def main() -> None:
-    """Run the command line."""
-    raise SystemExit(0)
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line and return its exit status; `argv` is without the program's name."""
+    args = sys.argv[1:] if argv is None else argv
+    if (not args or args[0] in ("-h", "--help")) and "_TOWLINE_COMPLETE" not in os.environ:
+        return _print_overview()
+    from towline.cli.app import execute
+
+    return execute(args)
+
+
+def _print_overview() -> int:
+    from towline.cli.commands import overview
+
+    try:
+        print(overview(), end="", flush=True)
+    except BrokenPipeError:
+        from towline.cli.guard import leave_broken_pipe
+
+        return leave_broken_pipe()
+    return 0

@@ -1,0 +1,37 @@
+"""The commands of `towline`, in the order that help shows them. Nothing here may be slow to import."""
+
+from __future__ import annotations
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("towline.cli.run:run", "Run a command in a container on the cluster and follow it."),
+    "ps": ("towline.cli.jobs:ps", "List jobs that have not ended, or all of them."),
+    "status": ("towline.cli.jobs:status", "Show all that is known about jobs."),
+    "logs": ("towline.cli.logs:logs", "Print the logs of jobs, once or as they grow."),
+    "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
+    "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
+    "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
+    "lab": ("towline.cli.lab:lab", "Bring a real Slurm cluster up on this machine to try things on."),
+    "version": ("towline.cli.version:version", "Print the version."),
+}
+"""Name → where the command is (`module:attribute`) and its summary."""
+
+INTRODUCTION = "Run containerised GPU jobs on Slurm clusters from any machine that can ssh to a login node."
+
+EXAMPLES = (
+    "towline lab up",
+    "towline run --nodes 2 --gpus-per-node 8 --time 4h -- python train.py",
+    "towline ps",
+)
+
+
+def overview() -> str:
+    """The help of `towline` itself."""
+    width = max(map(len, COMMANDS)) + 2
+    commands = "\n".join(f"  {name:<{width}}{summary}" for name, (_, summary) in COMMANDS.items())
+    examples = "\n".join(f"  {line}" for line in EXAMPLES)
+    return (
+        f"Usage: towline COMMAND [OPTIONS] ...\n\n  {INTRODUCTION}\n\nCommands:\n{commands}\n\n"
+        "Options:\n  --version   Print the version.\n"
+        "  -h, --help  Print this help; `towline COMMAND --help` explains a command.\n\n"
+        f"Examples:\n{examples}\n"
+    )

@@ -1,0 +1,84 @@
+"""What `--json` prints. The field names are stable and described in `docs/json.md`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from towline.engine.events import PullReport, ResultFile
+from towline.models.errors import JOB_ENDED_WITHOUT_CODE
+from towline.models.job import JobRecord, JobState
+from towline.models.plan import Plan
+
+Document = dict[str, Any]
+
+
+def print_document(document: Document) -> None:
+    """Print one JSON object as one line of ASCII, so that no terminal and no encoding can be upset by it."""
+    sys.stdout.write(json.dumps(document, ensure_ascii=True) + "\n")
+    sys.stdout.flush()
+
+
+def job_as_dict(record: JobRecord) -> Document:
+    """A job, wherever one is printed."""
+    return {
+        "id": record.id,
+        "name": record.name,
+        "cluster": record.cluster,
+        "state": record.state.value,
+        "ended": record.state.ended,
+        "note": record.note,
+        "command": record.command,
+        "directory": record.directory,
+        "created": record.created,
+        "slurm_ids": list(record.slurm_ids),
+        "exit_code": record.exit_code,
+        "attempts": [dataclasses.asdict(attempt) for attempt in record.attempts],
+    }
+
+
+def exit_status(record: JobRecord) -> int:
+    """The exit status of a command that stands for this job: 0, the job's own code, or 72 when it has none."""
+    if record.state is JobState.SUCCEEDED:
+        return 0
+    return record.exit_code or JOB_ENDED_WITHOUT_CODE
+
+
+def exit_as_dict(record: JobRecord) -> Document:
+    """The exit status of a command that stands for this job, and whose it is: the job's or Towline's."""
+    own = record.state is JobState.SUCCEEDED or bool(record.exit_code)
+    return {"code": exit_status(record), "whose": "job" if own else "towline"}
+
+
+def towline_exit(code: int) -> Document:
+    """An exit status that Towline chose."""
+    return {"code": code, "whose": "towline"}
+
+
+def plan_as_dict(plan: Plan) -> Document:
+    """What a submission would do."""
+    return {
+        "job_id": plan.job_id,
+        "token": plan.token,
+        "directory": plan.directory,
+        "checks": [
+            {"name": each.name, "verdict": each.verdict.value, "evidence": each.evidence, "fix": each.fix}
+            for each in plan.checks
+        ],
+        "required_paths": list(plan.required_paths),
+        "files": {path: content.decode(errors="replace") for path, content in plan.files.items()},
+        "sbatch": list(plan.sbatch),
+        "spec": plan.spec.model_dump(mode="json"),
+    }
+
+
+def file_as_dict(file: ResultFile) -> Document:
+    """One file of a job's results."""
+    return {"path": file.path, "size": file.size, "modified": file.modified}
+
+
+def report_as_dict(report: PullReport) -> Document:
+    """What a pull brought home."""
+    return {"files": report.files, "bytes": report.bytes, "destination": str(report.destination)}

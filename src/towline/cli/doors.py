@@ -1,0 +1,68 @@
+"""The engine as the command line uses it, and the one place where a command gets hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Protocol
+
+from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.models.job import JobRecord
+from towline.models.plan import Plan
+from towline.models.spec import JobSpec
+
+
+class Job(Protocol):
+    """What commands ask of a job; see `towline.engine.cluster.AsyncJob`."""
+
+    record: JobRecord
+
+    @property
+    def id(self) -> str: ...  # noqa: D102 - described by the engine's class
+
+    async def status(self) -> JobRecord: ...  # noqa: D102
+
+    def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]: ...  # noqa: D102
+
+    def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]: ...  # noqa: D102
+
+    async def wait(self, timeout: float | None = None) -> JobRecord: ...  # noqa: D102
+
+    async def cancel(self) -> JobRecord: ...  # noqa: D102
+
+    async def results(self) -> tuple[ResultFile, ...]: ...  # noqa: D102
+
+    async def pull_results(  # noqa: D102
+        self, dest: Path, *, progress: Callable[[Progress], None] | None = None
+    ) -> PullReport: ...
+
+
+class Cluster(Protocol):
+    """What commands ask of a cluster; see `towline.engine.cluster.AsyncCluster`."""
+
+    async def plan(self, spec: JobSpec) -> Plan: ...  # noqa: D102
+
+    async def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job: ...  # noqa: D102
+
+    async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]: ...  # noqa: D102
+
+    async def find(self, references: Sequence[str]) -> tuple[Job, ...]: ...  # noqa: D102
+
+
+Opener = Callable[[str | None], AbstractAsyncContextManager[Cluster]]
+
+
+def _open_engine(name: str | None) -> AbstractAsyncContextManager[Cluster]:
+    from towline.engine.cluster import AsyncCluster
+
+    return AsyncCluster.open(name)
+
+
+opener: Opener = _open_engine
+"""How commands open the cluster with a profile's name; a test puts a cluster of its own here."""
+
+
+def open_cluster(name: str | None) -> AbstractAsyncContextManager[Cluster]:
+    """The cluster with that profile name, or the default one."""
+    return opener(name)

@@ -1,0 +1,91 @@
+"""Following a job: the first Ctrl-C detaches and says how to come back, a second one soon after cancels the job."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shlex
+from typing import Any
+
+from towline.cli.documents import exit_status
+from towline.cli.doors import Job
+from towline.cli.loop import Interrupts
+from towline.cli.output import StatusLine
+from towline.cli.view import View
+from towline.models.errors import INTERRUPTED, TowlineError
+from towline.models.job import JobRecord
+
+SECOND_CHANCE = 3.0  # seconds in which a second Ctrl-C cancels the job
+_TICK = 1.0  # seconds
+
+
+async def follow(job: Job, view: View, *, cluster: str | None = None) -> int:
+    """Show the job until it has ended or Ctrl-C is pressed; the result is the exit status.
+
+    Args:
+        job: the job.
+        view: shows what happens.
+        cluster: the profile as the user named it, for the commands that are suggested.
+    """
+    with Interrupts() as interrupts:
+        showing = asyncio.ensure_future(show(job, view))
+        pressed = asyncio.ensure_future(interrupts.pressed())
+        ticking = asyncio.ensure_future(_tick(view))
+        try:
+            await asyncio.wait({showing, pressed}, return_when=asyncio.FIRST_COMPLETED)
+            if not showing.done():
+                showing.cancel()
+                return await _detach(job, view, interrupts, cluster)
+            return exit_status(_result(showing, job, cluster))
+        finally:
+            await _stop(pressed, ticking, showing)
+
+
+async def show(job: Job, view: View, *, tail: int | None = None) -> JobRecord:
+    """Show the job until it has ended; the result is the job as it is then."""
+    async for event in job.follow(tail=tail):
+        view.event(event)
+    record = job.record if job.record.state.ended else await job.status()
+    view.ended(record)
+    return record
+
+
+def _result(showing: asyncio.Future[JobRecord], job: Job, cluster: str | None) -> JobRecord:
+    try:
+        return showing.result()
+    except TowlineError:
+        _say_how_to_come_back(job, cluster, f"job {job.id} is not followed any more; what Slurm does with it goes on")
+        raise
+
+
+async def _tick(view: View) -> None:
+    while True:
+        await asyncio.sleep(_TICK)
+        view.tick()
+
+
+async def _detach(job: Job, view: View, interrupts: Interrupts, cluster: str | None) -> int:
+    view.detached(job.record)
+    _say_how_to_come_back(job, cluster, f"detached; job {job.id} goes on")
+    news = StatusLine()
+    news.say(f"press Ctrl-C again within {SECOND_CHANCE:g} s to cancel the job")
+    if await interrupts.pressed(SECOND_CHANCE):
+        interrupts.let_through()
+        news.say(f"cancelling job {job.id} …")
+        view.cancelled(await job.cancel())
+    return INTERRUPTED
+
+
+def _say_how_to_come_back(job: Job, cluster: str | None, first: str) -> None:
+    news = StatusLine()
+    option = f" --cluster {shlex.quote(cluster)}" if cluster else ""
+    news.say(first)
+    news.say(f"  come back: towline logs -f{option} {job.id}")
+    news.say(f"  cancel it: towline cancel{option} {job.id}")
+
+
+async def _stop(*tasks: asyncio.Future[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,103 @@
+"""How every command ends: an exit status, an error that a person and a program can read, and never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+import click
+
+from towline.cli.output import BOLD, RED, paint
+from towline.cli.terminal import clean_lines
+from towline.models.errors import INTERRUPTED, TowlineError, UsageError
+
+BROKEN_PIPE = 141
+"""Exit status when the reader of the output went away: 128 + SIGPIPE, as shells have it."""
+
+
+class Ended(Exception):
+    """Leave the command with this exit status; everything is said already."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def guarded(action: Callable[[], object], *, json: Callable[[], bool]) -> int:
+    """Run a command and turn any end of it into an exit status.
+
+    Args:
+        action: the command.
+        json: whether errors are to be printed as a JSON object too, asked when there is one.
+    """
+    try:
+        return _ending(action, json)
+    except BrokenPipeError:
+        return leave_broken_pipe()
+
+
+def _ending(action: Callable[[], object], json: Callable[[], bool]) -> int:
+    try:
+        action()
+        sys.stdout.flush()
+    except (Ended, click.exceptions.Exit) as end:
+        sys.stdout.flush()
+        return end.status if isinstance(end, Ended) else end.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print("towline: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except click.ClickException as error:
+        return report(_usage_error(error), json=json())
+    except TowlineError as error:
+        return report(error, json=json())
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return report(_bug(error), json=json())
+    return 0
+
+
+def report(error: TowlineError, *, json: bool) -> int:
+    """Print an error on stderr, and as a JSON object on stdout if asked; the result is its exit status."""
+    print_error(error)
+    if json:
+        from towline.cli.documents import print_document, towline_exit
+
+        print_document({"error": error.as_dict(), "exit": towline_exit(error.exit_status)})
+    return error.exit_status
+
+
+def print_error(error: TowlineError) -> None:
+    """What failed, why, and what to do next."""
+    first, *rest = clean_lines(error.what) or ["failed"]
+    lines = [f"{paint('towline: error:', RED, sys.stderr)} {first}", *(f"  {line}" for line in rest)]
+    for label, text in (("why:", error.why), ("fix:", error.fix)):
+        lines += _labelled(label, clean_lines(text))
+    print("\n".join(lines), file=sys.stderr)
+
+
+def _labelled(label: str, lines: list[str]) -> list[str]:
+    marks = [paint(label, BOLD, sys.stderr), *["    "] * len(lines)]
+    return [f"  {mark} {line}" for mark, line in zip(marks, lines, strict=False)]
+
+
+def leave_broken_pipe() -> int:
+    """Keep the interpreter from complaining at its end about a pipe whose reader is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+def _usage_error(error: click.ClickException) -> UsageError:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    command = context.command_path if context else "towline"
+    return UsageError(error.format_message(), fix=f"See {command} --help.")
+
+
+def _bug(error: Exception) -> TowlineError:
+    from towline.engine.crashes import write_crash_report
+
+    summary = f"{type(error).__name__}: {error}".partition("\n")[0]
+    path = write_crash_report(error)
+    fix = f"Please report it with {path}." if path else "Please report it with what you did."
+    return TowlineError("this is a bug in Towline", why=summary, fix=fix)

@@ -1,0 +1,190 @@
+"""`towline ps`, `status`, `cancel` and `wait`: looking at jobs and deciding about them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+
+import click
+
+from towline.cli import wording
+from towline.cli.documents import exit_as_dict, exit_status, job_as_dict, print_document
+from towline.cli.doors import open_cluster
+from towline.cli.guard import Ended
+from towline.cli.loop import run as run_loop
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.output import duration, moment, paint, table, width_of
+from towline.cli.terminal import clean
+from towline.models.job import Attempt, JobRecord
+from towline.models.values import parse_walltime
+
+# --- ps ---
+
+
+@click.command(epilog=examples("towline ps", "towline ps -a --json"), context_settings=CONTEXT)
+@click.option("--all", "-a", "everything", is_flag=True, help="Also jobs that have ended.")
+@cluster_option
+@json_option
+def ps(everything: bool, cluster: str | None, as_json: bool) -> None:
+    """List jobs that have not ended, or all of them.
+
+    The cluster is asked once for all jobs; what it answers is shown.
+    """
+    records = run_loop(_list(cluster, everything=everything))
+    if as_json:
+        print_document({"jobs": [job_as_dict(record) for record in records]})
+    elif records:
+        print(table(_PS_HEADER, [_ps_row(record) for record in records], width=width_of(sys.stdout)), end="")
+    elif sys.stdout.isatty():
+        print("No jobs." if everything else "No jobs that have not ended; `towline ps -a` lists all.")
+
+
+async def _list(name: str | None, *, everything: bool) -> tuple[JobRecord, ...]:
+    async with open_cluster(name) as cluster:
+        return await cluster.jobs(everything=everything)
+
+
+_PS_HEADER = ("ID", "NAME", "STATE", "SLURM", "NODES", "AGE", "EXIT", "NOTE")
+
+
+def _ps_row(record: JobRecord) -> tuple[str, ...]:
+    last = record.last
+    return (
+        record.id,
+        record.name,
+        record.state.value,
+        last.slurm_id or "-",
+        last.nodes or "-",
+        duration(time.time() - record.created),
+        "-" if last.exit_code is None else str(last.exit_code),
+        record.note,
+    )
+
+
+# --- status ---
+
+
+@click.command(epilog=examples("towline status k3v9x2m4q", "towline status train 41 --json"), context_settings=CONTEXT)
+@jobs_argument
+@cluster_option
+@json_option
+def status(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
+    """Show all that is known about jobs, each given by id, Slurm id or name.
+
+    The exit status is 0 whatever state the jobs are in.
+    """
+    records = run_loop(_status(jobs, cluster))
+    if as_json:
+        print_document({"jobs": [job_as_dict(record) for record in records]})
+    else:
+        print("\n".join(_described(record) for record in records), end="")
+
+
+async def _status(references: Sequence[str], name: str | None) -> list[JobRecord]:
+    async with open_cluster(name) as cluster:
+        return [await job.status() for job in await cluster.find(references)]
+
+
+def _described(record: JobRecord) -> str:
+    headline = wording.verdict(record) if record.state.ended else wording.progress(record)
+    facts = [
+        ("name", record.name),
+        ("cluster", record.cluster),
+        ("command", record.command),
+        ("directory", record.directory),
+        ("created", moment(record.created)),
+        *((f"attempt {attempt.number}", _attempt(attempt)) for attempt in record.attempts),
+    ]
+    width = max(len(label) for label, _ in facts) + 2
+    lines = [f"  {label:<{width}}{clean(value)}" for label, value in facts if value]
+    return "\n".join([paint(clean(headline), wording.colour_of(record), sys.stdout), *lines]) + "\n"
+
+
+def _attempt(attempt: Attempt) -> str:
+    parts = [
+        f"Slurm job {attempt.slurm_id}" if attempt.slurm_id else "",
+        attempt.slurm_state,
+        f"on {attempt.nodes}" if attempt.nodes else "",
+        f"started {moment(attempt.started)}" if attempt.started else "",
+        f"ran {wording.elapsed(attempt)}" if attempt.ended and attempt.started else "",
+        f"exit code {wording.exit_text(attempt)}" if attempt.exit_code is not None else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+# --- cancel ---
+
+
+@click.command(epilog=examples("towline cancel k3v9x2m4q", "towline cancel train eval"), context_settings=CONTEXT)
+@jobs_argument
+@cluster_option
+@json_option
+def cancel(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
+    """Cancel jobs for good, each given by id, Slurm id or name.
+
+    When one of them is not known, none is cancelled. A job that has ended stays as it is.
+    """
+    records = run_loop(_cancel(jobs, cluster))
+    if as_json:
+        print_document({"jobs": [job_as_dict(record) for record in records]})
+        return
+    for record in records:
+        print(paint(clean(wording.verdict(record)), wording.colour_of(record), sys.stdout))
+
+
+async def _cancel(references: Sequence[str], name: str | None) -> list[JobRecord]:
+    async with open_cluster(name) as cluster:
+        return [await job.cancel() for job in await cluster.find(references)]
+
+
+# --- wait ---
+
+
+def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    try:
+        return float(parse_walltime(value))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from error
+
+
+@click.command(
+    epilog=examples("towline wait k3v9x2m4q && echo trained", "towline wait train eval --timeout 2h"),
+    context_settings=CONTEXT,
+)
+@jobs_argument
+@click.option("--timeout", metavar="TIME", callback=_seconds, help="Patience in seconds, or for example 10m or 2h.")
+@cluster_option
+@json_option
+def wait(jobs: tuple[str, ...], timeout: float | None, cluster: str | None, as_json: bool) -> None:
+    """Wait until jobs have ended, each given by id, Slurm id or name.
+
+    The exit status is 0 when all succeeded, else that of the first one given that did not: its own code, or 72
+    when it has none. It is 75 when the time ran out; the jobs go on then.
+    """
+    records = run_loop(_wait(jobs, cluster, timeout))
+    failed = next((record for record in records if exit_status(record)), None)
+    if as_json:
+        ending = exit_as_dict(failed) if failed else exit_as_dict(records[0])
+        print_document({"jobs": [job_as_dict(record) for record in records], "exit": ending})
+    else:
+        for record in records:
+            print(paint(clean(wording.verdict(record)), wording.colour_of(record), sys.stdout))
+    if failed:
+        raise Ended(exit_status(failed))
+
+
+async def _wait(references: Sequence[str], name: str | None, timeout: float | None) -> list[JobRecord]:
+    async with open_cluster(name) as cluster:
+        found = await cluster.find(references)
+        waits = await asyncio.gather(*(job.wait(timeout) for job in found), return_exceptions=True)
+        for error in (each for each in waits if isinstance(each, BaseException)):
+            raise error
+        return [each for each in waits if isinstance(each, JobRecord)]

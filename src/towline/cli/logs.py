@@ -1,0 +1,60 @@
+"""`towline logs`: what jobs wrote, once or as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import click
+
+from towline.cli.doors import Job, open_cluster
+from towline.cli.follow import show
+from towline.cli.logstream import HeadedLog
+from towline.cli.loop import run as run_loop
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.output import StatusLine
+from towline.cli.view import JsonView, TextView, View
+
+
+@click.command(
+    epilog=examples("towline logs k3v9x2m4q", "towline logs -f --tail 20 train", "towline logs train eval > both.txt"),
+    context_settings=CONTEXT,
+)
+@jobs_argument
+@click.option("--follow", "-f", is_flag=True, help="Go on until the jobs have ended.")
+@click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Begin with the last N lines of each stream.")
+@cluster_option
+@json_option
+def logs(jobs: tuple[str, ...], follow: bool, tail: int | None, cluster: str | None, as_json: bool) -> None:
+    """Print the logs of jobs, each given by id, Slurm id or name.
+
+    What a job wrote to stdout goes to stdout, its stderr to stderr, byte for byte; a terminal is spared everything
+    that would steer it except colours. With several jobs a line `==> id name <==` says whose log goes on. Ctrl-C
+    ends the printing, not the job. The exit status is 0 whatever became of the jobs.
+    """
+    run_loop(_logs(jobs, cluster, follow=follow, tail=tail, as_json=as_json))
+
+
+async def _logs(references: Sequence[str], name: str | None, *, follow: bool, tail: int | None, as_json: bool) -> None:
+    async with open_cluster(name) as cluster:
+        jobs = await cluster.find(references)
+        views = [JsonView(job.id) for job in jobs] if as_json else _text_views(jobs)
+        pairs = zip(jobs, views, strict=True)
+        if follow:
+            await asyncio.gather(*(show(job, view, tail=tail) for job, view in pairs))
+        else:
+            for job, view in pairs:
+                await _read(job, view, tail)
+
+
+def _text_views(jobs: Sequence[Job]) -> list[TextView]:
+    if len(jobs) == 1:
+        return [TextView()]
+    status, turns = StatusLine(), list[str]()
+    return [TextView(status, HeadedLog(f"{job.id} {job.record.name}", turns)) for job in jobs]
+
+
+async def _read(job: Job, view: View, tail: int | None) -> None:
+    async for chunk in job.read_logs(tail=tail):
+        view.event(chunk)
+    view.finish()

@@ -1,0 +1,82 @@
+"""Putting a job's log on this process's stdout and stderr: unchanged bytes, made safe where a terminal reads them."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from typing import TextIO
+
+from towline.cli.terminal import LogFilter, clean
+from towline.engine.events import LogChunk
+
+
+class LogWriter:
+    """Writes log chunks: `out` to stdout, `err` to stderr."""
+
+    def __init__(self) -> None:
+        self._filters = {name: LogFilter() for name, stream in _streams().items() if stream.isatty()}
+        self._open_line = False
+
+    def write(self, chunk: LogChunk) -> None:
+        """Write one chunk at once."""
+        found = self._filters.get(chunk.stream)
+        self._put(chunk.stream, found.feed(chunk.data) if found else chunk.data)
+
+    def finish(self) -> None:
+        """Write what filters kept back, and end the line on a terminal, so that other text can follow."""
+        for name, found in self._filters.items():
+            self._put(name, found.close())
+            self._filters[name] = LogFilter()
+        if self._open_line:
+            sys.stderr.write("\n")
+            self._open_line = False
+
+    def _put(self, name: str, data: bytes) -> None:
+        if not data:
+            return
+        stream = _streams()[name]
+        stream.flush()
+        stream.buffer.write(data)
+        stream.buffer.flush()
+        self._open_line = stream.isatty() and not data.endswith((b"\n", b"\x1b[0m"))
+
+
+class HeadedLog(LogWriter):
+    """One of several logs on the same streams; a line tells where the text changes from one to another.
+
+    Args:
+        title: names the log.
+        turns: shared by all of them; its last entry is the title whose text came last.
+    """
+
+    def __init__(self, title: str, turns: list[str]) -> None:
+        super().__init__()
+        self._title = title
+        self._turns = turns
+
+    def write(self, chunk: LogChunk) -> None:
+        """Write one chunk, under its heading if another log's text came last."""
+        if self._turns[-1:] != [self._title]:
+            self._put("out", f"{chr(10) if self._turns else ''}==> {clean(self._title)} <==\n".encode())
+            self._turns[:] = [self._title]
+        super().write(chunk)
+
+
+class LogText:
+    """Log chunks as text for JSON: characters cut between chunks are put together again."""
+
+    def __init__(self) -> None:
+        factory = codecs.getincrementaldecoder("utf-8")
+        self._decoders = {"out": factory("replace"), "err": factory("replace")}
+
+    def feed(self, chunk: LogChunk) -> str:
+        """The chunk's text; a character that is not whole yet comes with the next one."""
+        return self._decoders[chunk.stream].decode(chunk.data)
+
+    def rest(self) -> dict[str, str]:
+        """What is left at the end, by stream: the replacement for a character that never became whole."""
+        return {name: text for name, decoder in self._decoders.items() if (text := decoder.decode(b"", True))}
+
+
+def _streams() -> dict[str, TextIO]:
+    return {"out": sys.stdout, "err": sys.stderr}

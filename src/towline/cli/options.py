@@ -1,0 +1,42 @@
+"""Options and help that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+JSON_KEY = "towline.json"
+"""Set in the root context's `meta` once `--json` was read."""
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: how to use it, line by line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def cluster_option(function: F) -> F:
+    """`--cluster`, with the profile's name."""
+    return click.option("--cluster", metavar="NAME", help="Cluster profile; the default one when not given.")(function)
+
+
+def json_option(function: F) -> F:
+    """`--json`, which also makes errors appear as JSON."""
+    return click.option(
+        "--json", "as_json", is_flag=True, is_eager=True, callback=_note_json, help="Print JSON (docs/json.md)."
+    )(function)
+
+
+def jobs_argument(function: F) -> F:
+    """One or more jobs, each by id, Slurm id or name."""
+    return click.argument("jobs", nargs=-1, required=True, metavar="JOB...")(function)
+
+
+def _note_json(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:
+    context.meta[JSON_KEY] = value
+    return value

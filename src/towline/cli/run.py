@@ -1,0 +1,135 @@
+"""`towline run`: plan, submit, follow."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from towline.cli import wording
+from towline.cli.documents import job_as_dict, plan_as_dict, print_document, towline_exit
+from towline.cli.doors import Cluster, open_cluster
+from towline.cli.dry_run import plan_text
+from towline.cli.follow import follow
+from towline.cli.guard import Ended
+from towline.cli.loop import run as run_loop
+from towline.cli.options import CONTEXT, cluster_option, examples, json_option
+from towline.cli.output import StatusLine
+from towline.cli.spec_options import GROUPS, spec_fields, spec_options
+from towline.cli.view import JsonView, TextView
+from towline.models.errors import PlanRefused, UsageError
+from towline.models.job import JobRecord
+from towline.models.spec import JobSpec
+
+_EXAMPLES = examples(
+    "towline run -- python train.py --epochs 3",
+    "towline run --nodes 2 --gpus-per-node 8 --time 4h --mount /lustre/data:/data:ro -- torchrun train.py",
+    "towline run --image nvcr.io/nvidia/pytorch:24.07-py3 --shell 'nvidia-smi | tee gpus.txt'",
+    "towline run --dry-run --nodes 64 -- python train.py",
+    "ID=$(towline run --detach -- python train.py)",
+)
+
+
+class GroupedCommand(click.Command):
+    """A command whose many options appear in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102
+        headings = {option.parameter: heading for heading, group in GROUPS.items() for option in group}
+        sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*GROUPS, "Options")}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Argument):
+                continue
+            if record := parameter.get_help_record(ctx):
+                sections[headings.get(parameter.name or "", "Options")].append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a run is carried out, beside the job itself."""
+
+    cluster: str | None
+    detach: bool
+    dry_run: bool
+    as_json: bool
+
+
+@click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
+@spec_options
+@click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
+@click.option("--dry-run", is_flag=True, help="Show checks, files, script and command; change nothing.")
+@cluster_option
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
+def run(command: tuple[str, ...], **values: Any) -> None:
+    """Run a command in a container on the cluster and follow it.
+
+    Checks the job against the cluster, submits it, shows why it waits, its log as it grows and how it ended. The
+    exit status is the job's own code. The first Ctrl-C leaves the job alone and says how to come back; a second
+    one within 3 seconds cancels it.
+    """
+    manner = Manner(values["cluster"], values["detach"], values["dry_run"], values["as_json"])
+    status = run_loop(_run(_spec(command, values), manner))
+    if status:
+        raise Ended(status)
+
+
+def _spec(command: Sequence[str], values: dict[str, Any]) -> JobSpec:
+    fields = spec_fields(values)
+    if command and fields.get("shell"):
+        raise UsageError("both a command and --shell are given", fix="Give one of them.")
+    if not command and "shell" not in fields:
+        raise UsageError(
+            "the command to run is missing",
+            fix="Write it at the end, as in `towline run -- python train.py`, or use --shell TEXT.",
+        )
+    return JobSpec.build(**fields, command=tuple(command))
+
+
+async def _run(spec: JobSpec, manner: Manner) -> int:
+    async with open_cluster(manner.cluster) as cluster:
+        if manner.dry_run:
+            return await _dry_run(cluster, spec, as_json=manner.as_json)
+        return await _submit_and_follow(cluster, spec, manner)
+
+
+async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
+    plan = await cluster.plan(spec)
+    status = PlanRefused.exit_status if plan.failures else 0
+    if as_json:
+        print_document({"plan": plan_as_dict(plan), "exit": towline_exit(status)})
+    else:
+        print(plan_text(plan), end="")
+    return status
+
+
+async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner) -> int:
+    plan = await cluster.plan(spec)
+    try:
+        job = await cluster.submit(spec, plan)
+    except asyncio.CancelledError:
+        StatusLine().say(
+            f"interrupted while job {plan.job_id} was being submitted; `towline ps` says what became of it"
+        )
+        raise
+    if manner.detach:
+        _print_submitted(job.record, as_json=manner.as_json)
+        return 0
+    view = JsonView(job.id) if manner.as_json else TextView()
+    view.submitted(job.record)
+    return await follow(job, view, cluster=manner.cluster)
+
+
+def _print_submitted(record: JobRecord, *, as_json: bool) -> None:
+    if as_json:
+        print_document({"job": job_as_dict(record)})
+        return
+    print(record.id)
+    if sys.stderr.isatty():
+        StatusLine().say(wording.submitted(record))

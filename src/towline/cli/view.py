@@ -1,0 +1,155 @@
+"""How following a job is shown: to a person as text, to a program as JSON lines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Protocol
+
+from towline.cli import wording
+from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
+from towline.cli.logstream import LogText, LogWriter
+from towline.cli.output import StatusLine, duration
+from towline.engine.events import Event, LogChunk
+from towline.models.errors import INTERRUPTED
+from towline.models.job import JobRecord, JobState
+
+_WAITS = (JobState.PENDING, JobState.SUBMITTING)
+
+
+class View(Protocol):
+    """What `follow` tells about one job; the order of calls is the order of events."""
+
+    def submitted(self, record: JobRecord) -> None:
+        """The job was handed to Slurm."""
+        ...
+
+    def event(self, event: Event) -> None:
+        """The state changed, or the log grew."""
+        ...
+
+    def tick(self) -> None:
+        """A second has passed."""
+        ...
+
+    def ended(self, record: JobRecord) -> None:
+        """The job has ended and the whole log was shown."""
+        ...
+
+    def finish(self) -> None:
+        """Nothing more is shown of the log."""
+        ...
+
+    def detached(self, record: JobRecord) -> None:
+        """Nobody follows the job any more; it goes on."""
+        ...
+
+    def cancelled(self, record: JobRecord) -> None:
+        """The user had the job cancelled."""
+        ...
+
+
+class TextView:
+    """The log on stdout and stderr, everything else on stderr.
+
+    Args:
+        status: the line for news; several views may share one.
+        log: where the log goes.
+    """
+
+    def __init__(self, status: StatusLine | None = None, log: LogWriter | None = None) -> None:
+        self._status = status or StatusLine()
+        self._log = log or LogWriter()
+        self._waiting: JobRecord | None = None
+        self._since = time.monotonic()
+        self._said = ""
+
+    def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
+        self._status.say(wording.submitted(record))
+
+    def event(self, event: Event) -> None:  # noqa: D102
+        if isinstance(event, LogChunk):
+            self._status.clear()
+            self._log.write(event)
+        elif not event.record.state.ended:
+            self._progress(event.record)
+
+    def tick(self) -> None:  # noqa: D102
+        if self._waiting and sys.stderr.isatty():
+            self._show_waiting(self._waiting)
+
+    def ended(self, record: JobRecord) -> None:  # noqa: D102
+        self.finish()
+        self._status.say(wording.verdict(record), wording.colour_of(record))
+
+    def finish(self) -> None:  # noqa: D102
+        self._waiting = None
+        self._status.clear()
+        self._log.finish()
+
+    def detached(self, record: JobRecord) -> None:  # noqa: D102
+        self.finish()
+
+    def cancelled(self, record: JobRecord) -> None:  # noqa: D102
+        self._status.say(wording.verdict(record), wording.colour_of(record))
+
+    def _progress(self, record: JobRecord) -> None:
+        if record.state in _WAITS:
+            self._waiting = record
+            self._show_waiting(record)
+            return
+        self._waiting = None
+        if (text := wording.progress(record)) != self._said:
+            self._log.finish()
+            self._status.say(text)
+            self._said = text
+
+    def _show_waiting(self, record: JobRecord) -> None:
+        clock = duration(time.monotonic() - self._since)
+        self._status.update(wording.progress(record), suffix=f" ({clock})")
+
+
+class JsonView:
+    """One JSON object per line on stdout.
+
+    Args:
+        job_id: the job that log lines belong to.
+    """
+
+    def __init__(self, job_id: str) -> None:
+        self._text = LogText()
+        self._id = job_id
+
+    def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
+        self._print("submitted", record)
+
+    def event(self, event: Event) -> None:  # noqa: D102
+        if isinstance(event, LogChunk):
+            self._print_log(event.stream, self._text.feed(event))
+        elif not event.record.state.ended:
+            self._print("state", event.record)
+
+    def tick(self) -> None:  # noqa: D102
+        pass
+
+    def finish(self) -> None:  # noqa: D102
+        for stream, text in self._text.rest().items():
+            self._print_log(stream, text)
+
+    def ended(self, record: JobRecord) -> None:  # noqa: D102
+        self.finish()
+        self._print("ended", record, exit=exit_as_dict(record))
+
+    def detached(self, record: JobRecord) -> None:  # noqa: D102
+        self.finish()
+        self._print("detached", record, exit=towline_exit(INTERRUPTED))
+
+    def cancelled(self, record: JobRecord) -> None:  # noqa: D102
+        self._print("cancelled", record, exit=towline_exit(INTERRUPTED))
+
+    def _print(self, kind: str, record: JobRecord, **more: Document) -> None:
+        print_document({"event": kind, "job": job_as_dict(record), **more})
+
+    def _print_log(self, stream: str, text: str) -> None:
+        if text:
+            print_document({"event": "log", "job_id": self._id, "stream": stream, "text": text})

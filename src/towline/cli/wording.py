@@ -1,0 +1,76 @@
+"""What is said about a job to a person, in one line each."""
+
+from __future__ import annotations
+
+from towline.cli.output import GREEN, RED, YELLOW, duration
+from towline.models.job import Attempt, JobRecord, JobState
+
+_COLOURS = {
+    JobState.SUCCEEDED: GREEN,
+    JobState.FAILED: RED,
+    JobState.REFUSED: RED,
+    JobState.CANCELLED: YELLOW,
+}
+
+
+def colour_of(record: JobRecord) -> str:
+    """The colour of a job's verdict; empty while it has none."""
+    return _COLOURS.get(record.state, "")
+
+
+def submitted(record: JobRecord) -> str:
+    """That a job was submitted, and under which numbers."""
+    slurm = f" as Slurm job {record.last.slurm_id}" if record.last.slurm_id else ""
+    return f"job {record.id} ({record.name}) submitted to {record.cluster}{slurm}"
+
+
+def progress(record: JobRecord) -> str:
+    """What the job is doing now."""
+    attempt = record.last
+    again = f" (attempt {attempt.number})" if attempt.number > 1 else ""
+    if record.state is JobState.RUNNING:
+        return f"job {record.id} is running{f' on {attempt.nodes}' if attempt.nodes else ''}{again}"
+    if record.state in (JobState.PENDING, JobState.SUBMITTING):
+        return f"job {record.id} is waiting{again}{_because(record)}"
+    return f"job {record.id} is {record.state}{again}{_because(record)}"
+
+
+def verdict(record: JobRecord) -> str:
+    """How the job ended."""
+    ran = elapsed(record.last)
+    after = f" after {ran}" if ran else ""
+    if record.state is JobState.SUCCEEDED:
+        return f"job {record.id} succeeded{after}"
+    if record.state is JobState.FAILED:
+        return f"job {record.id} failed{_with_code(record.last)}{after}{_because(record)}"
+    if record.state is JobState.CANCELLED:
+        return f"job {record.id} was cancelled{after}{_because(record)}"
+    return f"job {record.id} is {record.state}{after}{_because(record)}"
+
+
+def elapsed(attempt: Attempt) -> str:
+    """How long an attempt that has ended ran; empty when that is not known."""
+    if attempt.started is None or attempt.ended is None:
+        return ""
+    return duration(attempt.ended - attempt.started)
+
+
+def exit_text(attempt: Attempt) -> str:
+    """An attempt's exit code, with its rank and with a mark when it is Slurm's word only."""
+    if attempt.exit_code is None:
+        return ""
+    rank = f", rank {attempt.failed_rank}" if attempt.failed_rank is not None else ""
+    source = ", as Slurm has it" if attempt.exit_source == "slurm" else ""
+    return f"{attempt.exit_code}{rank}{source}"
+
+
+def _with_code(attempt: Attempt) -> str:
+    if text := exit_text(attempt):
+        code, comma, rest = text.partition(", ")
+        return f" with exit code {code}{f' ({rest})' if comma else ''}"
+    return " without an exit code"
+
+
+def _because(record: JobRecord) -> str:
+    note = record.note or record.last.reason
+    return f": {note}" if note and note != "None" else ""
