@@ -14,7 +14,8 @@ from towline.engine import cancelling, following, homecoming, observation, submi
 from towline.engine.addressing import find_job
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
 from towline.engine.planning import check_plan, make_plan
-from towline.engine.session import Session, open_remote
+from towline.engine.reaching import open_remote
+from towline.engine.session import Session
 from towline.engine.store import Store
 from towline.models.errors import WaitTimedOut
 from towline.models.ids import new_job_id

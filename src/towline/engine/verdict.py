@@ -18,6 +18,9 @@ from towline.slurm.reasons import explain_reason
 GRACE_SECONDS = 300.0
 """How long a job may be in neither queue nor accounting before its end is inferred; accounting lags by seconds."""
 
+_LAUNCH_FAILED = 53
+"""The "signal" that slurmd reports when it could not start a batch script, for example for want of a log directory."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -119,11 +122,13 @@ def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
 
 
 def _with_slurm_code(attempt: Attempt, row: AccountingRow) -> Attempt:
-    """Accounting's code, as a fallback: a cancelled or never started job has none that would be its own."""
-    own = row.state in (JobState.SUCCEEDED, JobState.FAILED) and row.word not in ("NODE_FAIL", "BOOT_FAIL", "TIMEOUT")
-    if not own or row.exit is None or (row.state is JobState.FAILED and row.exit.status == 0):
+    """Accounting's code, as a fallback where the job left none: only a command that ended has one of its own."""
+    told = row.exit
+    if row.word not in ("COMPLETED", "FAILED") or told is None or told.signal == _LAUNCH_FAILED:
         return attempt
-    return dataclasses.replace(attempt, exit_code=row.exit.status, exit_source="slurm")
+    if row.word == "FAILED" and told.status == 0:
+        return attempt
+    return dataclasses.replace(attempt, exit_code=told.status, exit_source="slurm")
 
 
 def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[Attempt, JobState]:

@@ -1,0 +1,131 @@
+"""What a poll's evidence says of a job: rows and files in, the record out."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.unit.engine.records import record
+from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude
+from towline.models.job import Attempt, JobRecord, JobState
+from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
+from towline.slurm.poll import AttemptFiles
+from towline.slurm.states import job_state
+
+NOW = 1000.0
+
+
+def known(state: JobState = JobState.RUNNING, **attempt: Any) -> JobRecord:
+    return record(state=state, created=NOW - 10, attempts=(Attempt(slurm_id="7", **attempt),))
+
+
+def queue(word: str, **fields: Any) -> QueueRow:
+    return QueueRow("7", word, job_state(word), submitted=1, started=2, ended=3, nodes="node1", **fields)
+
+
+def accounted(word: str, code: str = "0:0") -> JobHistory:
+    left, right = code.split(":")
+    return JobHistory(AccountingRow("7", word, job_state(word), ExitCode(int(left), int(right)), 1, 2, 3, "node1"))
+
+
+def files(**end: str) -> AttemptFiles:
+    return AttemptFiles(True, False, SlurmId("7"), "7", {"slurm_id": "7"}, end or None)
+
+
+RAN = files(code="7", verdict="failed", rank="2", reason="exit")
+DONE = files(code="0", verdict="done")
+GOING = files()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "state", "code", "source"),
+    [
+        (Evidence(GOING, queue("RUNNING")), JobState.RUNNING, None, ""),
+        (Evidence(GOING, queue("COMPLETING")), JobState.RUNNING, None, ""),
+        (Evidence(DONE, queue("COMPLETING")), JobState.RUNNING, None, ""),
+        (Evidence(DONE, queue("COMPLETED")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, None, accounted("COMPLETED")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(RAN, queue("FAILED")), JobState.FAILED, 7, "job"),
+        (Evidence(RAN, None, accounted("FAILED", "7:0")), JobState.FAILED, 7, "job"),
+        (Evidence(RAN, queue("COMPLETED")), JobState.FAILED, 7, "job"),
+        (Evidence(GOING, None, accounted("FAILED", "9:0")), JobState.FAILED, 9, "slurm"),
+        (Evidence(GOING, None, accounted("FAILED", "0:53")), JobState.FAILED, None, ""),
+        (Evidence(GOING, None, accounted("FAILED", "0:9")), JobState.FAILED, 137, "slurm"),
+        (Evidence(GOING, None, accounted("FAILED", "0:0")), JobState.FAILED, None, ""),
+        (Evidence(GOING, None, accounted("COMPLETED")), JobState.SUCCEEDED, 0, "slurm"),
+        (Evidence(GOING, None, accounted("TIMEOUT")), JobState.FAILED, None, ""),
+        (Evidence(GOING, None, accounted("NODE_FAIL")), JobState.FAILED, None, ""),
+        (Evidence(GOING, None, accounted("OUT_OF_MEMORY", "0:125")), JobState.FAILED, None, ""),
+        (Evidence(GOING, None, accounted("CANCELLED", "0:15")), JobState.CANCELLED, None, ""),
+        (Evidence(GOING, queue("PREEMPTED")), JobState.CANCELLED, None, ""),
+        (Evidence(GOING, queue("FOO_BAR")), JobState.UNKNOWN, None, ""),
+        (Evidence(GOING, queue("SUSPENDED")), JobState.SUSPENDED, None, ""),
+        (Evidence(GOING), JobState.RUNNING, None, ""),
+        (Evidence(GOING, absent=True), JobState.RUNNING, None, ""),
+        (Evidence(files(code="143", verdict="stopped"), queue("CANCELLED")), JobState.CANCELLED, None, ""),
+    ],
+)
+def test_slurms_row_decides_the_state_and_the_jobs_own_record_the_code(
+    evidence: Evidence, state: JobState, code: int | None, source: str
+) -> None:
+    found = conclude(known(), evidence, NOW)
+    assert (found.state, found.exit_code, found.last.exit_source) == (state, code, source)
+
+
+def test_a_failed_query_changes_nothing() -> None:
+    before = known(JobState.PENDING, reason="Priority", slurm_state="PENDING")
+    assert conclude(before, Evidence(AttemptFiles()), NOW) == dataclasses.replace(
+        before, note=conclude(before, Evidence(AttemptFiles()), NOW).note
+    )
+
+
+def test_the_first_failed_rank_is_named() -> None:
+    found = conclude(known(), Evidence(RAN, queue("FAILED")), NOW)
+    assert found.last.failed_rank == 2
+    assert "rank 2" in found.note
+
+
+def test_a_record_that_another_slurm_job_wrote_is_not_this_ones() -> None:
+    foreign = dataclasses.replace(RAN, claim="6")
+    found = conclude(known(), Evidence(foreign, None, accounted("FAILED", "1:0")), NOW)
+    assert (found.exit_code, found.last.exit_source) == (1, "slurm")
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "code"),
+    [(None, JobState.CANCELLED, None), ("7", JobState.FAILED, 7), ("0", JobState.SUCCEEDED, 0)],
+)
+def test_what_slurm_has_forgotten_is_inferred_after_a_grace_period(
+    end: str | None, state: JobState, code: int | None
+) -> None:
+    verdict = "done" if end == "0" else "failed"
+    evidence = Evidence(files(code=end, verdict=verdict) if end else GOING, absent=True)
+    young = dataclasses.replace(known(), created=NOW - GRACE_SECONDS + 1)
+    assert conclude(young, evidence, NOW).state is JobState.RUNNING
+    old = dataclasses.replace(known(), created=NOW - GRACE_SECONDS - 1)
+    found = conclude(old, evidence, NOW)
+    assert (found.state, found.exit_code) == (state, code)
+    assert found.note
+
+
+def test_a_submission_whose_answer_was_lost_is_found_by_what_it_left() -> None:
+    lost = record(created=NOW)
+    assert conclude(lost, Evidence(AttemptFiles(present=True)), NOW).state is JobState.SUBMITTING
+    answered = AttemptFiles(present=True, slurm=SlurmId("7", "gpu"))
+    found = conclude(lost, Evidence(answered), NOW)
+    assert (found.state, found.last.slurm_id, found.last.slurm_cluster) == (JobState.PENDING, "7", "gpu")
+    claimed = AttemptFiles(present=True, claim="7")
+    assert conclude(lost, Evidence(claimed, queue("RUNNING")), NOW).state is JobState.RUNNING
+
+
+def test_an_ended_job_stays_as_it_is() -> None:
+    ended = known(JobState.FAILED)
+    assert conclude(ended, Evidence(DONE, queue("COMPLETED")), NOW) == ended
+
+
+def test_a_pending_job_says_why_and_has_no_start_yet() -> None:
+    found = conclude(known(JobState.PENDING), Evidence(GOING, queue("PENDING", reason="Resources")), NOW)
+    assert found.note
+    assert (found.last.reason, found.last.started, found.last.nodes) == ("Resources", None, "")
