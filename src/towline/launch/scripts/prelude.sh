@@ -1,0 +1,129 @@
+#!/bin/sh
+# Runs in every task, inside the container when there is one: srun … /bin/sh <job directory>/script/prelude container|node
+#
+# Sets the rank's environment, runs script/entrypoint, records how it ended and ends with the same code. Needs a POSIX sh,
+# mkdir, mv, ln, rm and env; busybox has them. Records: attempts/<n>/exit/<rank> and exit/first (see launch/records.py).
+set -u
+# Files of a job are private, those of its command too; a command that shares what it makes sets its own umask.
+umask 077
+
+no_container=122 unusable=123
+rank=${SLURM_PROCID:-0}
+exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT/exit
+
+say() {
+    printf 'towline: rank %s: %s\n' "$rank" "$1" >&2
+}
+
+# The first rank that failed by itself: one hard link wins.
+record_first() {
+    { printf '%s\n' "$rank" >"$exits/.first.$rank" && ln "$exits/.first.$rank" "$exits/first"; } 2>/dev/null
+    rm -f "$exits/.first.$rank" 2>/dev/null
+}
+
+# record CODE KIND: a full disk must not change the code.
+record() {
+    { printf '%s %s\n' "$1" "$2" >"$exits/.$rank" && mv -f "$exits/.$rank" "$exits/$rank"; } 2>/dev/null ||
+        say "exit code $1 could not be recorded in $exits"
+    [ "$1" -eq 0 ] || [ "$2" = signal ] || record_first
+}
+
+refuse() {
+    say "$2"
+    record "$1" unstarted
+    exit "$1"
+}
+
+# Pyxis set `optional` runs the command on the bare host when the container could not start. The mark is a mount
+# that only the container has.
+check_place() {
+    if [ "$1" = container ] && [ ! -f /.towline/prelude ]; then
+        refuse "$no_container" \
+            "the container did not start; this node (${SLURMD_NODENAME:-unknown}) runs commands on the bare host"
+    fi
+    [ -r "$TOWLINE_JOB_DIR/script/env" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/env"
+    [ -r "$TOWLINE_JOB_DIR/script/entrypoint" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/entrypoint"
+}
+
+make_results() {
+    mkdir -p "$TOWLINE_JOB_DIR/results" 2>/dev/null || say "cannot make $TOWLINE_JOB_DIR/results"
+}
+
+# --- The command -----------------------------------------------------------------------------------------------
+
+# Ranks are known here, in the task; in the batch script they would be the same for all. Only the command gets this
+# environment: a PATH or LD_PRELOAD of its own must not break what the prelude calls.
+set_environment() {
+    export MASTER_ADDR="${TOWLINE_MASTER_ADDR:-}" MASTER_PORT="${TOWLINE_MASTER_PORT:-}"
+    export NODE_RANK="${SLURM_NODEID:-0}" RANK="$rank" LOCAL_RANK="${SLURM_LOCALID:-0}"
+    # shellcheck source=/dev/null
+    . "$TOWLINE_JOB_DIR/script/env"
+}
+
+# A shell starts background commands with INT and QUIT ignored, and all that they start inherits it: a Python program
+# would have no KeyboardInterrupt. Shells cannot undo that for themselves; env (coreutils 8.31) or perl can.
+exec_with_default_signals() {
+    if env --default-signal=INT true 2>/dev/null; then
+        exec env --default-signal=INT --default-signal=QUIT "$@"
+    elif perl -e 1 2>/dev/null; then
+        # shellcheck disable=SC2016  # perl's variables
+        exec env PERL_BADLANG=0 \
+            perl -e 'delete $ENV{PERL_BADLANG}; $SIG{INT} = $SIG{QUIT} = "DEFAULT"; exec(@ARGV)' "$@"
+    fi
+    exec "$@"
+}
+
+child='' caught=0 pending='' told=''
+
+# shellcheck disable=SC2317  # called from traps
+pass_on() {
+    caught=$2
+    pending=$1
+    [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+}
+
+start() {
+    (
+        set_environment
+        exec_with_default_signals /bin/sh "$TOWLINE_JOB_DIR/script/entrypoint"
+    ) &
+    child=$!
+    [ -z "$pending" ] || kill -s "$pending" "$child" 2>/dev/null
+}
+
+# `wait` also returns when a signal came, with 128 + its number. Waiting again then gives the command's code, or 127
+# when it had been collected already.
+await() {
+    result=
+    while :; do
+        caught=0
+        wait "$child"
+        code=$?
+        if [ "$code" -eq 127 ] && [ -n "$result" ]; then break; fi
+        result=$code
+        if [ "$caught" -eq 0 ] || [ "$code" -ne $((128 + caught)) ]; then break; fi
+    done
+    child=
+}
+
+# A rank that was told to stop did not fail by itself, whatever it makes of it.
+note_result() {
+    if [ -n "$told" ]; then
+        record "$result" signal
+    else
+        record "$result" self
+    fi
+}
+
+check_place "${1:-node}"
+make_results
+# Slurm's own signals reach only the task itself (proctrack/cgroup), which is this shell.
+trap 'told=1; pass_on TERM 15' TERM
+trap 'told=1; pass_on INT 2' INT
+trap 'pass_on HUP 1' HUP
+trap 'pass_on USR1 10' USR1
+trap 'pass_on USR2 12' USR2
+start
+await
+note_result
+exit "$result"

@@ -1,0 +1,280 @@
+#!/bin/sh
+# The batch script's work, on the first node of the allocation: claim the attempt, start the step, judge how it went.
+#
+# Environment: TOWLINE_JOB_DIR, TOWLINE_JOB_ID and TOWLINE_ATTEMPT from the batch script, and Slurm's own variables.
+# Files: attempts/<n>/ claim, start, signal, end (see launch/records.py for their content).
+# Exit code: the job's. 0 only when every rank recorded success; 120 to 123 are explained in launch/records.py.
+set -u
+umask 077
+
+duplicate=120 cancelled=121 no_container=122 unusable=123
+
+# A restart under the same Slurm id is an attempt of its own, so that two starts never write into the same files:
+# a node that was cut off may still run the earlier one.
+restarts=${SLURM_RESTART_COUNT:-0}
+number=$((TOWLINE_ATTEMPT + restarts))
+attempt_dir=$TOWLINE_JOB_DIR/attempts/$number
+exits=$attempt_dir/exit
+
+say() {
+    printf 'towline: %s\n' "$1" >&2
+}
+
+give_up() {
+    say "$1"
+    exit "$unusable"
+}
+
+# put NAME LINE…: a file of the attempt that is whole or not there. A full disk must not change the job's code.
+put() {
+    put_name=$1
+    shift
+    { printf '%s\n' "$@" >"$attempt_dir/.$put_name" && mv -f "$attempt_dir/.$put_name" "$attempt_dir/$put_name"; } \
+        2>/dev/null || say "cannot write $attempt_dir/$put_name"
+}
+
+# --- The claim -------------------------------------------------------------------------------------------------
+
+# The claim appears whole and once: a hard link to a finished file. What it holds decides, not what ln says, for a
+# network file system may report failure for a link that was made.
+make_claim() {
+    mkdir -p "$attempt_dir" || give_up "cannot make $attempt_dir"
+    mine=$attempt_dir/.claim.$SLURM_JOB_ID.$$
+    printf '%s\n' "$SLURM_JOB_ID" >"$mine" || give_up "cannot write to $attempt_dir"
+    ln "$mine" "$attempt_dir/claim" 2>/dev/null
+    if [ ! -e "$attempt_dir/claim" ]; then # a file system without hard links
+        (set -C && cat "$mine" >"$attempt_dir/claim") 2>/dev/null
+    fi
+    rm -f "$mine"
+}
+
+# Without hard links a claim is empty for a moment.
+read_owner() {
+    owner=
+    for _ in 1 2 3 4 5; do
+        [ -r "$attempt_dir/claim" ] && read -r owner <"$attempt_dir/claim"
+        [ -z "$owner" ] || return
+        sleep 1
+    done
+    give_up "cannot read $attempt_dir/claim"
+}
+
+# Another Slurm job with the same token owns the attempt when a submission whose answer was lost was sent again.
+# This one then leaves without a trace, for the owner's logs and records are in the same place.
+claim() {
+    [ -e "$attempt_dir/claim" ] || make_claim
+    read_owner
+    [ "$owner" = "$SLURM_JOB_ID" ] || exit "$duplicate"
+}
+
+# --- Before the step -------------------------------------------------------------------------------------------
+
+# Slurm goes on writing to the first attempt's files after a restart.
+use_own_logs() {
+    [ "$restarts" -gt 0 ] || return 0
+    exec >>"$attempt_dir/main.out" 2>>"$attempt_dir/main.err"
+}
+
+leave_if_cancelled() {
+    [ -e "$TOWLINE_JOB_DIR/cancelled" ] || return 0
+    put end "code=$cancelled" "verdict=cancelled" "rank=" "reason=cancelled" "time=$(date +%s)"
+    exit "$cancelled"
+}
+
+# Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
+clear_leftovers() {
+    rm -rf "$exits" "$attempt_dir/end" "$attempt_dir/signal"
+    mkdir "$exits" || give_up "cannot make $exits"
+}
+
+note_start() {
+    put start "slurm_id=$SLURM_JOB_ID" "restart_count=$restarts" "host=$(uname -n)" \
+        "nodes=${SLURM_JOB_NODELIST:-}" "time=$(date +%s)"
+}
+
+link_logs() {
+    link=${SLURM_JOB_NAME:-job}-$SLURM_JOB_ID
+    [ "$restarts" -eq 0 ] || link=$link-r$restarts
+    case $link in */*) return ;; esac
+    mkdir -p "$TOWLINE_JOB_DIR/slurm-logs" 2>/dev/null
+    ln -sn "../attempts/$number" "$TOWLINE_JOB_DIR/slurm-logs/$link" 2>/dev/null
+}
+
+# scontrol needs no controller for this, but some sites have no client commands on their nodes; the batch script
+# runs on the first host anyway.
+first_host() {
+    host=$(scontrol show hostnames "${SLURM_JOB_NODELIST:-}" 2>/dev/null | head -n 1)
+    printf '%s\n' "${host:-${SLURMD_NODENAME:-$(uname -n)}}"
+}
+
+set_environment() {
+    # Under sbatch --export=NONE a step would get nothing, not even PATH.
+    export SLURM_EXPORT_ENV=ALL
+    export TOWLINE_ATTEMPT="$number"
+    TOWLINE_MASTER_ADDR=$(first_host)
+    TOWLINE_MASTER_PORT=${step_port:-$((20000 + SLURM_JOB_ID % 10000))}
+    export TOWLINE_MASTER_ADDR TOWLINE_MASTER_PORT
+}
+
+# --- The step --------------------------------------------------------------------------------------------------
+
+step='' caught=0 told='' stopped=''
+
+# shellcheck disable=SC2317  # called from traps
+pass_on() {
+    caught=$2
+    [ -z "$step" ] || kill -s "$1" "$step" 2>/dev/null
+}
+
+# Slurm sends TERM for a cancellation, the walltime, a preemption and a requeue alike; KILL follows after KillWait,
+# maybe before anything else can be written. Ranks may still fail in consequence: whoever fails from here on does not
+# do so by itself.
+# shellcheck disable=SC2317  # called from a trap
+on_term() {
+    if [ -z "$told" ]; then
+        put signal "signal=TERM" "time=$(date +%s)"
+        [ -e "$exits/first" ] || stopped=1
+    fi
+    told=1
+    pass_on TERM 15
+}
+
+# `wait` also returns when a signal came, with 128 + its number. Waiting again then gives the step's code, or 127
+# when it had been collected already.
+await_step() {
+    srun_code=
+    while :; do
+        caught=0
+        wait "$step"
+        code=$?
+        if [ "$code" -eq 127 ] && [ -n "$srun_code" ]; then break; fi
+        srun_code=$code
+        if [ "$caught" -eq 0 ] || [ "$code" -ne $((128 + caught)) ]; then break; fi
+    done
+    step=
+}
+
+run_step() {
+    srun_code=143
+    [ -z "$told" ] || return
+    "$@" </dev/null &
+    step=$!
+    [ -z "$told" ] || kill -s TERM "$step" 2>/dev/null
+    await_step
+}
+
+# --- The verdict -----------------------------------------------------------------------------------------------
+
+is_number() {
+    case $1 in '' | *[!0-9]* | ????????*) return 1 ;; esac
+}
+
+is_code() {
+    is_number "$1" && [ "$1" -le 255 ]
+}
+
+# read_exit RANK: sets `code` and `kind`. The job can write there itself, so nothing is taken unseen.
+read_exit() {
+    code='' kind=''
+    [ -f "$exits/$1" ] && read -r code kind <"$exits/$1"
+    is_code "$code"
+}
+
+failed_by_itself() {
+    is_number "$1" && read_exit "$1" && [ "$code" -ne 0 ] && [ "$kind" != signal ]
+}
+
+# Reads every rank's record: how many there are, how many say success, and the lowest rank that failed by itself.
+read_exits() {
+    recorded=0 succeeded=0 culprit='' rank=0
+    while [ "$rank" -lt "$step_tasks" ]; do
+        if read_exit "$rank"; then
+            recorded=$((recorded + 1))
+            [ "$code" -ne 0 ] || succeeded=$((succeeded + 1))
+            [ -n "$culprit" ] || ! failed_by_itself "$rank" || culprit=$rank
+        fi
+        rank=$((rank + 1))
+    done
+}
+
+# srun reports 143 for the siblings that it killed, so the rank that failed first gives the code. Without its mark
+# (the disk was full) the lowest such rank does. Leaves that rank's `code` and `kind`.
+find_culprit() {
+    first=
+    [ -f "$exits/first" ] && read -r first <"$exits/first"
+    if failed_by_itself "$first"; then culprit=$first; fi
+    failed_by_itself "$culprit"
+}
+
+# decide VERDICT REASON CODE [RANK]
+decide() {
+    verdict=$1 reason=$2 job_code=$3 job_rank=${4-}
+}
+
+judge_stopped() {
+    if [ -e "$TOWLINE_JOB_DIR/cancelled" ]; then
+        decide cancelled cancelled 143
+    else
+        decide stopped stopped 143
+    fi
+}
+
+judge_culprit() {
+    if [ "$kind" = unstarted ] && [ "$code" -eq "$no_container" ]; then
+        decide failed no-container "$code" "$culprit"
+    else
+        decide failed exit "$code" "$culprit"
+    fi
+}
+
+# No rank says what went wrong; srun's code is what is left, and is never taken for success.
+judge_step() {
+    fallback=$srun_code
+    [ "$fallback" -ne 0 ] || fallback=1
+    if [ "$recorded" -eq 0 ]; then
+        decide failed launch "$fallback"
+    elif [ "$recorded" -lt "$step_tasks" ]; then
+        decide failed lost "$fallback"
+    else
+        decide failed step "$fallback"
+    fi
+}
+
+judge() {
+    read_exits
+    if [ "$srun_code" -eq 0 ] && [ "$succeeded" -eq "$step_tasks" ]; then
+        decide 'done' '' 0
+    elif [ -n "$stopped" ]; then
+        judge_stopped
+    elif find_culprit; then
+        judge_culprit
+    else
+        judge_step
+    fi
+}
+
+note_end() {
+    put end "code=$job_code" "verdict=$verdict" "rank=$job_rank" "reason=$reason" "srun=$srun_code" "time=$(date +%s)"
+}
+
+# --- In order --------------------------------------------------------------------------------------------------
+
+claim
+use_own_logs
+leave_if_cancelled
+trap on_term TERM
+trap 'pass_on USR1 10' USR1
+trap 'pass_on USR2 12' USR2
+clear_leftovers
+link_logs
+note_start
+[ -r "$TOWLINE_JOB_DIR/script/step" ] || give_up "cannot read $TOWLINE_JOB_DIR/script/step"
+# Sets step_tasks, step_port and the positional parameters.
+step_tasks='' step_port=''
+# shellcheck source=/dev/null
+. "$TOWLINE_JOB_DIR/script/step"
+set_environment
+run_step "$@"
+judge
+note_end
+exit "$job_code"

@@ -1,0 +1,152 @@
+"""What the command finds in each task: its environment, its place, its signals."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.unit.launch.allocation import JOB_ID, Allocation
+from towline.launch import records
+from towline.launch.records import EndRecord
+from towline.models.spec import JobSpec
+
+SHOWN = frozenset(
+    {
+        *("MASTER_ADDR", "MASTER_PORT", "NNODES", "NODE_RANK", "NPROC_PER_NODE", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
+        *("TOWLINE_JOB_ID", "TOWLINE_JOB_NAME", "TOWLINE_ATTEMPT", "TOWLINE_RESULTS_DIR", "TOWLINE_JOB_DIR"),
+    }
+)
+
+
+def shown(allocation: Allocation, rank: int) -> dict[str, str]:
+    lines = (allocation.directory / f"results/env.{rank}").read_text().splitlines()
+    return {name: value for name, _, value in (line.partition("=") for line in lines) if name in SHOWN}
+
+
+def test_each_rank_knows_its_place(allocation: Allocation) -> None:
+    allocation.place_text('env >"$TOWLINE_RESULTS_DIR/env.$RANK"', name="train", nodes=2, tasks_per_node=2)
+    assert allocation.run(12345678) == 0
+    common = {
+        "MASTER_ADDR": "node5",
+        "MASTER_PORT": "25678",
+        "NNODES": "2",
+        "NPROC_PER_NODE": "2",
+        "WORLD_SIZE": "4",
+        "TOWLINE_JOB_ID": JOB_ID,
+        "TOWLINE_JOB_NAME": "train",
+        "TOWLINE_ATTEMPT": "1",
+        "TOWLINE_JOB_DIR": str(allocation.directory),
+        "TOWLINE_RESULTS_DIR": f"{allocation.directory}/results",
+    }
+    assert shown(allocation, 0) == {**common, "NODE_RANK": "0", "RANK": "0", "LOCAL_RANK": "0"}
+    assert shown(allocation, 3) == {**common, "NODE_RANK": "1", "RANK": "3", "LOCAL_RANK": "1"}
+
+
+def test_without_scontrol_the_batch_host_is_the_master(allocation: Allocation) -> None:
+    (allocation.tools / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    allocation.place_text('env >"$TOWLINE_RESULTS_DIR/env.$RANK"')
+    assert allocation.run(SLURMD_NODENAME="node5") == 0
+    assert shown(allocation, 0)["MASTER_ADDR"] == "node5"
+
+
+def test_the_specs_environment_wins(allocation: Allocation) -> None:
+    allocation.place_text('echo "$MASTER_PORT $PYTHONUNBUFFERED"', env={"MASTER_PORT": "1234", "PYTHONUNBUFFERED": ""})
+    assert allocation.run() == 0
+    assert allocation.out() == "1234 \n"
+
+
+def test_an_environment_that_would_break_the_prelude(allocation: Allocation) -> None:
+    allocation.place_text("exit 7", env={"PATH": "/nowhere", "rank": "9", "exits": "/nowhere", "child": "1"})
+    assert allocation.run() == 7
+    assert allocation.exits() == {"0": "7 self", "first": "0"}
+
+
+def test_on_the_bare_node_instead_of_the_image_nothing_runs(allocation: Allocation) -> None:
+    allocation.place_plan(JobSpec.build(command=("echo", "ran")), container=("--container-image=/i.sqsh",))
+    assert allocation.run() == records.NO_CONTAINER
+    assert allocation.end() == EndRecord("failed", records.NO_CONTAINER, 0, "no-container")
+    assert allocation.out() == ""
+    assert "the container did not start; this node (unknown) runs commands on the bare host" in allocation.err()
+
+
+# --- Signals ---------------------------------------------------------------------------------------------------
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+def running(allocation: Allocation, shell: str, **fields: int) -> subprocess.Popen[bytes]:
+    """A job that has come to the point where its command made the file `ready`."""
+    job = allocation.place_text(shell, **fields).start()
+    wait_for(allocation.directory / "ready")
+    return job
+
+
+def test_term_reaches_every_command_and_the_end_says_stopped(allocation: Allocation) -> None:
+    job = running(allocation, '[ "$RANK" = 0 ] && : >ready; exec sleep 60', nodes=2)
+    job.terminate()
+    assert job.wait(timeout=60) == 143
+    assert allocation.end() == EndRecord("stopped", 143, None, "stopped")
+    assert allocation.fields("signal")["signal"] == "TERM"
+    assert allocation.exits()["0"] == "143 signal"
+    assert "first" not in allocation.exits()
+
+
+def test_term_after_a_cancellation(allocation: Allocation) -> None:
+    job = running(allocation, ": >ready; exec sleep 60")
+    (allocation.directory / "cancelled").touch()
+    job.terminate()
+    assert job.wait(timeout=60) == 143
+    assert allocation.end() == EndRecord("cancelled", 143, None, "cancelled")
+
+
+def test_a_command_that_saves_and_ends_well_on_term_is_done(allocation: Allocation) -> None:
+    job = running(allocation, "trap 'echo saved; exit 0' TERM; : >ready; sleep 60 & wait")
+    job.terminate()
+    assert job.wait(timeout=60) == 0
+    assert allocation.end() == EndRecord("done", 0)
+    assert allocation.out() == "saved\n"
+
+
+def test_a_failure_in_consequence_of_term_is_not_the_jobs_own(allocation: Allocation) -> None:
+    job = running(allocation, "trap 'exit 3' TERM; : >ready; sleep 60 & wait")
+    job.terminate()
+    assert job.wait(timeout=60) == 143
+    assert allocation.exits() == {"0": "3 signal"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
+def test_user_signals_are_passed_on_and_end_nothing(allocation: Allocation, number: signal.Signals) -> None:
+    name = number.name.removeprefix("SIG")
+    job = running(allocation, f"trap 'echo got {name}; exit 5' {name}; : >ready; sleep 60 & wait")
+    job.send_signal(number)
+    assert job.wait(timeout=60) == 5
+    assert allocation.out() == f"got {name}\n"
+    assert allocation.exits()["0"] == "5 self"
+
+
+def test_many_signals_do_not_lose_the_code(allocation: Allocation) -> None:
+    count = "n=0; trap 'n=$((n+1)); : >got.$n' USR1; : >ready"
+    job = running(allocation, f"{count}; until [ -e stop ]; do sleep 0.01; done; exit 11")
+    for number in range(1, 6):
+        job.send_signal(signal.SIGUSR1)
+        wait_for(allocation.directory / f"got.{number}")
+    (allocation.directory / "stop").touch()
+    assert job.wait(timeout=60) == 11
+
+
+def test_the_command_can_be_interrupted(allocation: Allocation) -> None:
+    """A shell's background commands ignore INT, and so would everything that the command starts."""
+    allocation.place(command=("grep", "SigIgn", "/proc/self/status"))
+    assert allocation.run() == 0
+    ignored = int(allocation.out().split()[1], 16)
+    assert ignored & (1 << (signal.SIGINT - 1)) == 0
+    assert ignored & (1 << (signal.SIGQUIT - 1)) == 0
