@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -17,9 +18,15 @@ if TYPE_CHECKING:
 GpuRequest = Literal["gres", "gpus-per-node"]
 """How a site wants GPUs to be asked for: `--gres=gpu:[TYPE:]N` or `--gpus-per-node=[TYPE:]N`."""
 
+Directive = tuple[str, str | None]
+"""Name and value of one option; None for an option that takes none."""
+
+COMMENT_WIDTH = 110
+"""Characters of the command line that the head shows."""
+
 _PLAIN = re.compile(r"[A-Za-z0-9_.+@:/=,%\[\]&|*()~^{}-]+")
-_HET_WORDS = re.compile(r"(het|pack)(job)", re.IGNORECASE)
-_MAX_COMMAND = 160
+_HET_WORDS = re.compile(r"(het|pack)(?=job)", re.IGNORECASE)
+_GPU_TYPE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True)
@@ -78,22 +85,137 @@ def render_batch(job: BatchJob) -> str:
     Raises:
         ValueError: a value cannot stand in a directive; the sentence names the option.
     """
-    return _template().render(job=job, directives=directives(job), command=_one_line(job.command_line))
+    return _template().render(job=job, directives=directives(job))
 
 
-def directives(job: BatchJob) -> tuple[str, ...]:
-    """The options of the `#SBATCH` lines, in the order in which they are written.
+def directives(job: BatchJob) -> tuple[Directive, ...]:
+    """The options of the `#SBATCH` lines in the order in which they are written, values not yet quoted.
 
     Raises:
         ValueError: a value cannot stand in a directive; the sentence names the option.
     """
-    raise NotImplementedError
+    return tuple(_checked(option) for part in (_size, _where, _files, _rules) for option in part(job))
+
+
+def _size(job: BatchJob) -> Iterator[Directive]:
+    yield "nodes", str(job.nodes)
+    yield "ntasks-per-node", str(job.tasks_per_node)
+    if job.gpus_per_node:
+        yield _gpus(job)
+    if job.cpus_per_task is not None:
+        yield "cpus-per-task", str(job.cpus_per_task)
+    if job.nodes > 1:
+        yield "wait-all-nodes", "1"
+    if job.memory is not None:
+        yield "mem", f"{job.memory}M"
+    if job.exclusive:
+        yield "exclusive", None
+    if job.time is not None:
+        yield "time", format_walltime(job.time)
+
+
+def _gpus(job: BatchJob) -> Directive:
+    if job.gpu_type and not _GPU_TYPE.fullmatch(job.gpu_type):
+        raise ValueError(f"gpu type: {job.gpu_type!r} is not a type of GPU (letters, digits and ._-)")
+    wanted = f"{job.gpu_type}:{job.gpus_per_node}" if job.gpu_type else str(job.gpus_per_node)
+    return ("gres", f"gpu:{wanted}") if job.gpu_request == "gres" else ("gpus-per-node", wanted)
+
+
+def _where(job: BatchJob) -> Iterator[Directive]:
+    yield "job-name", job.token
+    for name, value in (
+        ("account", job.account),
+        ("partition", ",".join(job.partition)),
+        ("qos", job.qos),
+        ("reservation", job.reservation),
+        ("constraint", job.constraint),
+        ("nodelist", job.nodelist),
+        ("exclude", job.exclude),
+        ("comment", job.comment),
+    ):
+        if value:
+            yield name, value
+
+
+def _files(job: BatchJob) -> Iterator[Directive]:
+    logs = f"{job.directory}/attempts/{job.attempt}".replace("%", "%%")
+    yield "chdir", job.directory
+    yield "output", f"{logs}/main.out"
+    yield "error", f"{logs}/main.err"
+    yield "open-mode", "append"
+
+
+def _rules(job: BatchJob) -> Iterator[Directive]:
+    yield ("requeue" if job.requeue else "no-requeue"), None
+    yield "export", "NONE"
+
+
+_FREE_TEXT = frozenset({"comment"})
+_PATHS = frozenset({"chdir", "output", "error"})
+_NODE_NAMES = frozenset({"nodelist", "exclude"})
+
+
+def _checked(option: Directive) -> Directive:
+    """The option itself if sbatch will read from the script exactly the value that is meant."""
+    name, value = option
+    if value is None:
+        return option
+    try:
+        _check_printable(value)
+        if name in _PATHS:
+            _check_path(value)
+        elif name not in _FREE_TEXT:
+            check_token(value)
+        if name in _NODE_NAMES and "/" in value:
+            raise ValueError(f"{value!r} would be read by sbatch as the name of a file that lists nodes")
+    except ValueError as error:
+        raise ValueError(f"--{name}: {error}") from None
+    return option
+
+
+def _check_printable(value: str) -> None:
+    value.encode()
+    if any(ord(char) < 32 or ord(char) == 127 for char in value):
+        raise ValueError(f"{value!r} must be one line without control characters")
+
+
+def _check_path(value: str) -> None:
+    if not value.startswith("/"):
+        raise ValueError(f"{value!r} must be an absolute path")
+    if "\\" in value:
+        raise ValueError(f"{value!r} holds a backslash, with which Slurm stops reading % in file names")
+
+
+def quote_directive(value: object) -> str:
+    r"""The value as it must stand in an `#SBATCH` line.
+
+    sbatch (`get_argument` in its opt.c, the same rules from 20.11 to 25.11) groups characters by double quotes and
+    takes the character behind a backslash as it is; outside quotes `#` would begin a comment. 20.11 blanks out
+    `hetjob` and `packjob` wherever they stand in the line, so a backslash parts these words.
+    """
+    text = str(value)
+    if not _PLAIN.fullmatch(text):
+        text = '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
+    return _HET_WORDS.sub(r"\1\\", text)
+
+
+def one_line(value: object) -> str:
+    """The value as one printable line of a comment, cut where it gets long."""
+    text = " ".join("".join(char if char.isprintable() else " " for char in str(value)).split())
+    return text if len(text) <= COMMENT_WIDTH else text[: COMMENT_WIDTH - 1] + "…"
+
+
+def quote_shell(value: object) -> str:
+    """The value as one word of POSIX sh."""
+    return shlex.quote(str(value))
 
 
 @functools.cache
 def _template() -> Template:
-    raise NotImplementedError
+    from jinja2 import Environment, StrictUndefined
 
-
-def _one_line(text: str) -> str:
-    raise NotImplementedError
+    # No HTML is made here; every value in the template goes through one of the three filters.
+    environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    environment.filters.update(directive=quote_directive, comment=one_line, shell=quote_shell)
+    source = (resources.files("towline.slurm") / "templates" / "batch.sh.j2").read_text(encoding="utf-8")
+    return environment.from_string(source)

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from towline.models.values import check_token
+from towline.slurm.commands import SACCT_FIELDS, SINFO_FORMAT, SQUEUE_FORMAT
 from towline.slurm.parse import SlurmId
+from towline.slurm.poll import PollTarget, build_poll_input
+from towline.slurm.scripts import script
+
+Files = Mapping[str, "bytes | Path"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Call:
     name: str
     script: str
     args: tuple[str, ...] = ()
-    files: Mapping[str, bytes | Path] = field(default_factory=dict[str, "bytes | Path"])
+    files: Files = field(default_factory=dict[str, "bytes | Path"])
     survives: bool = False
 
 
@@ -33,7 +39,7 @@ class Submission:
     """One attempt that shall become exactly one Slurm job.
 
     Attributes:
-        root: Towline's directory on the shared file system.
+        root: absolute path of Towline's directory on the shared file system.
         job_id: Towline's id of the job.
         attempt: number of the attempt, from 1.
         token: Slurm's job name of the attempt.
@@ -52,6 +58,11 @@ class Submission:
     message_timeout: int = 10
     owner: str = ""
 
+    @property
+    def directory(self) -> str:
+        """The job directory."""
+        return f"{self.root}/jobs/{self.job_id}"
+
 
 @dataclass(frozen=True)
 class RequiredPath:
@@ -66,29 +77,14 @@ class RequiredPath:
     readable_file: bool = False
 
 
-@dataclass(frozen=True)
-class PollTarget:
-    """One attempt to look at.
-
-    Attributes:
-        job_id: Towline's id.
-        attempt: number of the attempt.
-        slurm: Slurm's id, None while it is not known.
-    """
-
-    job_id: str
-    attempt: int
-    slurm: SlurmId | None = None
-
-
 def facts_call(setup: str = "") -> Call:
     """Ask what the cluster is; read the answer with `towline.slurm.site.parse_facts`."""
-    raise NotImplementedError
+    return Call("facts", script("facts"), (SINFO_FORMAT,), _setup(setup))
 
 
 def stage_call(
     submission: Submission,
-    files: Mapping[str, bytes | Path],
+    files: Files,
     required: Sequence[RequiredPath] = (),
     setup: str = "",
 ) -> Call:
@@ -99,20 +95,60 @@ def stage_call(
         files: path below the job directory → content.
         required: what must exist before anything is written.
         setup: the profile's shell line, run before Slurm's commands.
+
+    Raises:
+        ValueError: a path or a name could not be passed on unchanged.
     """
-    raise NotImplementedError
+    wanted = "".join(f"{'f' if path.readable_file else 'p'} {_line(path.path)}\n" for path in required)
+    sent = {f"files/{_relative(name)}": content for name, content in files.items()}
+    return Call(
+        "submit",
+        script("stage"),
+        (submission.root, submission.job_id, *_attempt(submission)),
+        {**_setup(setup), **sent, "required": wanted.encode()},
+        survives=True,
+    )
 
 
 def submit_call(submission: Submission, setup: str = "") -> Call:
     """Submit an attempt whose directory is staged, or find out what became of it."""
-    raise NotImplementedError
+    args = (submission.directory, *_attempt(submission))
+    return Call("submit", script("submit"), args, _setup(setup), survives=True)
 
 
 def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "") -> Call:
     """Look at any number of attempts; read the answer with `towline.slurm.poll.parse_poll`."""
-    raise NotImplementedError
+    files = {**_setup(setup), **build_poll_input(targets)}
+    return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files)
 
 
 def cancel_call(directory: str, token: str, ids: Sequence[SlurmId] = (), setup: str = "") -> Call:
-    """Cancel a job: by the ids known here, by those in its directory, and by its token."""
-    raise NotImplementedError
+    """Cancel a job: by the ids known here, by those in its directory, and by its token (empty for none)."""
+    return Call("cancel", script("cancel"), (directory, token, *map(str, ids)), _setup(setup))
+
+
+def _attempt(submission: Submission) -> tuple[str, ...]:
+    return (
+        str(submission.attempt),
+        check_token(submission.token),
+        str(submission.message_timeout),
+        str(int(submission.intent)),
+        _line(submission.owner),
+        *submission.sbatch,
+    )
+
+
+def _setup(line: str) -> dict[str, bytes | Path]:
+    return {"setup": f"{line}\n".encode()} if line.strip() else {}
+
+
+def _line(text: str) -> str:
+    if "\n" in text or "\0" in text:
+        raise ValueError(f"{text!r} must be one line")
+    return text
+
+
+def _relative(name: str) -> str:
+    if name.startswith("/") or ".." in name.split("/") or not name:
+        raise ValueError(f"{name!r} is not a path below the job directory")
+    return name

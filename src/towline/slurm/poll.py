@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from towline.slurm.parse import JobHistory, QueueRow, SlurmId
+from towline.slurm.commands import chunks
+from towline.slurm.frames import Frame, is_complete, parse_frames, plain_id
+from towline.slurm.parse import JobHistory, QueueRow, SlurmId, parse_sacct, parse_sbatch, parse_squeue
+
+_JOB_ID = re.compile(r"[A-Za-z0-9_.-]+")
+_SLURM_ID = re.compile(r"\d+(?:[_+]\d+)?")
+_CLUSTER = re.compile(r"[A-Za-z0-9_.-]*")
+_KEY = re.compile(r"[a-z_]+")
+
+
+@dataclass(frozen=True)
+class PollTarget:
+    """One attempt to look at.
+
+    Attributes:
+        job_id: Towline's id.
+        attempt: number of the attempt.
+        slurm: Slurm's id, None while it is not known.
+    """
+
+    job_id: str
+    attempt: int
+    slurm: SlurmId | None = None
 
 
 @dataclass(frozen=True)
@@ -28,8 +51,13 @@ class Query:
 
     @property
     def answered(self) -> bool:
-        """Whether silence about an id means that it is not there; an unknown id makes squeue exit with 1."""
-        raise NotImplementedError
+        """Whether silence about an id means that it is not there; squeue exits with 1 for one unknown id."""
+        return self.exit_code == 0 or (self.command == "squeue" and "invalid job id" in self.error.lower())
+
+    @property
+    def accounting_off(self) -> bool:
+        """Whether this site keeps no accounting, so that sacct will never answer."""
+        return self.command == "sacct" and "accounting storage is disabled" in self.error.lower()
 
 
 @dataclass(frozen=True)
@@ -39,22 +67,22 @@ class AttemptFiles:
     Attributes:
         present: whether the job directory exists.
         cancelled: whether the job was cancelled.
+        newest: the highest attempt number from the one asked for on, 0 when that one is not there.
         slurm: sbatch's answer, from `submit`.
         claim: Slurm id of the job that owns the attempt.
-        start: what the supervisor wrote at its start.
-        end: what the supervisor wrote at its end; empty while it goes on.
-        first_exit: the first failing rank's record, `<code> self|signal`, else empty.
-        newest: the highest attempt number there is.
+        start: what the supervisor wrote at its start; None before.
+        end: what the supervisor wrote at its end; None before.
+        first_exit: rank that failed by itself first, as the prelude wrote it, else empty.
     """
 
     present: bool = False
     cancelled: bool = False
+    newest: int = 0
     slurm: SlurmId | None = None
     claim: str = ""
     start: Mapping[str, str] | None = None
     end: Mapping[str, str] | None = None
     first_exit: str = ""
-    newest: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,10 +112,111 @@ class PollAnswer:
         return self.accounting.get((slurm.cluster, slurm.id))
 
     def asked(self, command: str, slurm: SlurmId) -> Query | None:
-        """The query that asked for this job, None when there was none."""
-        raise NotImplementedError
+        """The query of `squeue` or `sacct` that asked for this job, None when there was none."""
+        return next((query for query in self.queries if _covers(query, command, slurm)), None)
+
+
+def build_poll_input(targets: Sequence[PollTarget]) -> dict[str, bytes]:
+    """The poll script's files: id lists that fit a command line each, per cluster, and the attempts to look at.
+
+    Raises:
+        ValueError: an id has a form that no id has.
+    """
+    known = [target.slurm for target in targets if target.slurm]
+    clusters = dict.fromkeys(slurm.cluster for slurm in known)
+    queries = [
+        f"{cluster or '-'} {','.join(ids)}"
+        for cluster in clusters
+        for ids in chunks(_checked(_SLURM_ID, slurm.id) for slurm in known if slurm.cluster == cluster)
+        if not _checked(_CLUSTER, cluster).startswith("-")
+    ]
+    attempts = [f"{_checked(_JOB_ID, target.job_id)} {target.attempt}" for target in targets]
+    return {"queries": _lines(queries), "jobs": _lines(attempts)}
 
 
 def parse_poll(stdout: str) -> PollAnswer:
     """Read the answer of the poll script; a line that is not part of it is passed over."""
-    raise NotImplementedError
+    frames = parse_frames(stdout)
+    queries = tuple(_query(frame) for frame in frames if _is_query(frame))
+    answers = [(_query(frame), frame.out) for frame in frames if _is_query(frame)]
+    return PollAnswer(
+        complete=is_complete(frames),
+        queries=queries,
+        queue={
+            (query.cluster, row.id): row
+            for query, out in answers
+            if query.command == "squeue"
+            for row in parse_squeue(out)
+        },
+        accounting={
+            (query.cluster, job_id): history
+            for query, out in answers
+            if query.command == "sacct"
+            for job_id, history in parse_sacct(out).items()
+        },
+        attempts=_attempts(frames),
+    )
+
+
+def _covers(query: Query, command: str, slurm: SlurmId) -> bool:
+    return query.command == command and query.cluster == slurm.cluster and slurm.id in query.ids
+
+
+def _checked(pattern: re.Pattern[str], text: str) -> str:
+    if not pattern.fullmatch(text):
+        raise ValueError(f"{text!r} is not an id that can be asked for")
+    return text
+
+
+def _lines(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _is_query(frame: Frame) -> bool:
+    return frame.kind == "query" and len(frame.head) == 5 and frame.head[1].isdecimal()
+
+
+def _query(frame: Frame) -> Query:
+    _, code, command, cluster, ids = frame.head
+    return Query(command, plain_id(cluster), tuple(ids.split(",")), int(code), frame.err)
+
+
+def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int], AttemptFiles]:
+    files: dict[tuple[str, str], dict[str, str]] = {}
+    for frame in frames:
+        if frame.kind == "file" and len(frame.head) == 4:
+            _, job_id, attempt, name = frame.head
+            files.setdefault((job_id, attempt), {})[name] = frame.out
+    return {
+        (frame.head[1], int(frame.head[2])): _files(frame, files.get((frame.head[1], frame.head[2]), {}))
+        for frame in frames
+        if frame.kind == "job" and len(frame.head) == 6 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
+    }
+
+
+def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
+    _, _, _, present, cancelled, newest = frame.head
+    return AttemptFiles(
+        present=present == "yes",
+        cancelled=cancelled == "yes",
+        newest=int(newest),
+        slurm=_slurm_id(content.get("submit", "")),
+        claim=content.get("claim", "").strip(),
+        start=_pairs(content.get("start")),
+        end=_pairs(content.get("end")),
+        first_exit=content.get("exit/first", "").strip(),
+    )
+
+
+def _slurm_id(text: str) -> SlurmId | None:
+    try:
+        return parse_sbatch(text)
+    except ValueError:
+        return None
+
+
+def _pairs(text: str | None) -> Mapping[str, str] | None:
+    if text is None:
+        return None
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, mark, value in pairs if mark and _KEY.fullmatch(key)}

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import functools
+import re
 from importlib import resources
 from typing import Literal
 
 ScriptName = Literal["facts", "stage", "submit", "poll", "cancel"]
 
-_INCLUDE = "# shellcheck source=src/towline/slurm/scripts/"
+_INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MULTILINE)
+_SHEBANG = "#!/bin/sh\n"
 
 
 @functools.cache
 def script(name: ScriptName) -> str:
-    """The script as one self-contained text, what it shares with the others written into it."""
-    raise NotImplementedError
+    """The script as one self-contained text: where it reads a file beside it, that file is written into it."""
+    return _SHEBANG + _INCLUDE.sub(lambda found: _body(found[1]), _body(f"{name}.sh"))
+
+
+def _body(file: str) -> str:
+    return (resources.files("towline.slurm.scripts") / file).read_text(encoding="utf-8").removeprefix(_SHEBANG)

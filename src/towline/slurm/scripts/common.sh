@@ -1,0 +1,51 @@
+#!/bin/sh
+# What all scripts share. They run in a private working directory that holds their files; stdin is empty.
+# Exit codes (towline.slurm.submission.ScriptExit):
+#   40 Slurm's commands were not found     41 the root cannot be used       42 not safely the user's own
+#   43 required paths are missing          44 no space or quota left        45 a file could not be written
+#   46 the job is cancelled                47 another submission is going on
+#   48 sbatch refused                      49 whether there is a job is not known
+
+umask 077
+LC_ALL=C
+export LC_ALL
+
+# Variables of a surrounding job or of the user's profile would change what Slurm's commands do.
+for tl_name in $(env | sed -n 's/^\([SP][A-Z]*_[A-Za-z0-9_]*\)=.*/\1/p'); do
+    case $tl_name in
+    SLURM_CONF) ;;
+    SLURM_* | SBATCH_* | SQUEUE_* | SACCT_* | SCANCEL_* | SINFO_* | SCONTROL_* | SRUN_* | SALLOC_* | PMI_* | PMIX_*)
+        unset "$tl_name"
+        ;;
+    esac
+done
+
+PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/cm/shared/apps/slurm/current/bin
+export PATH
+
+# A shell line of the cluster profile, for sites that need a module first; what it prints is nobody's data.
+if [ -f ./setup ]; then
+    if ! /bin/sh -n ./setup 2>./setup.err; then
+        printf 'the setup line of the cluster profile is not valid sh: %s\n' "$(cat ./setup.err)" >&2
+        exit 40
+    fi
+    # shellcheck source=/dev/null
+    . ./setup >./setup.err 2>&1 </dev/null
+fi
+
+# The login shell may know where Slurm is when this one does not.
+find_slurm() {
+    command -v sbatch >/dev/null 2>&1 && return 0
+    case ${SHELL:-/bin/sh} in
+    *csh) tl_found=$("$SHELL" -c 'which sbatch' 2>/dev/null </dev/null) ;;
+    *) tl_found=$("${SHELL:-/bin/sh}" -lc 'command -v sbatch' 2>/dev/null </dev/null) ;;
+    esac
+    tl_found=$(printf '%s\n' "$tl_found" | sed -n '/^\/.*\/sbatch$/p' | tail -n 1)
+    if [ -n "$tl_found" ]; then
+        PATH=$PATH:${tl_found%/sbatch}
+        return 0
+    fi
+    printf 'sbatch was not found; PATH is %s\n' "$PATH" >&2
+    [ -s ./setup.err ] && printf 'the setup line of the cluster profile printed: %s\n' "$(tail -n 5 ./setup.err)" >&2
+    exit 40
+}

@@ -1,0 +1,85 @@
+#!/bin/sh
+# stage.sh ROOT JOB ATTEMPT TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…: check, write the job directory, submit.
+# ./required has a line `p PATH` for what must exist and `f PATH` for a file that must be readable; ./files holds the
+# job directory's files. Nothing is changed before all checks have passed.
+# shellcheck source=src/towline/slurm/scripts/common.sh
+. ./common.sh
+# shellcheck source=src/towline/slurm/scripts/lookup.sh
+. ./lookup.sh
+# shellcheck source=src/towline/slurm/scripts/attempt.sh
+. ./attempt.sh
+
+# check_required: names everything that is missing, not only the first.
+check_required() {
+    [ -f ./required ] || return 0
+    tl_lacking=0
+    while IFS= read -r tl_path; do
+        tl_kind=${tl_path%% *} tl_path=${tl_path#* }
+        if [ ! -e "$tl_path" ]; then
+            tl_lacking=1
+            printf 'missing %s\n' "$tl_path"
+        elif [ "$tl_kind" = f ] && { [ ! -f "$tl_path" ] || [ ! -r "$tl_path" ]; }; then
+            tl_lacking=1
+            printf 'unreadable %s\n' "$tl_path"
+        fi
+    done <./required
+    [ "$tl_lacking" -eq 0 ] || exit 43
+}
+
+# check_own PATH: a directory of the user's own that nobody else can write to.
+check_own() {
+    tl_facts=$(stat -c '%A %u' "$1" 2>./make.err)
+    case $tl_facts in
+    d????w* | d???????w*) printf '%s can be written by others (%s)\n' "$1" "${tl_facts% *}" >&2 ;;
+    d*" $(id -u)") return 0 ;;
+    d*) printf '%s belongs to user %s\n' "$1" "${tl_facts#* }" >&2 ;;
+    *) printf '%s is not a directory\n' "$1" >&2 ;;
+    esac
+    exit 42
+}
+
+# check_root: the root, and jobs/ in it as a directory of our own.
+check_root() {
+    if ! mkdir -p "$1/results" 2>./make.err || { [ ! -e "$1/jobs" ] && ! mkdir "$1/jobs" 2>./make.err && [ ! -d "$1/jobs" ]; }
+    then
+        grep -qi -e 'no space left' -e 'quota exceeded' ./make.err && write_failed ./make.err
+        cat ./make.err >&2
+        exit 41
+    fi
+    check_own "$1/jobs"
+    if [ ! -w "$1/jobs" ]; then
+        printf '%s cannot be written to\n' "$1/jobs" >&2
+        exit 41
+    fi
+}
+
+# place DIR: the directory appears whole or not at all; a call that was cut off leaves only a hidden name.
+place() {
+    if [ ! -d "$1" ]; then
+        tl_new=${1%/*}/.${1##*/}.$(uname -n).$$
+        trap 'rm -rf "$tl_new"' EXIT
+        trap 'exit 45' HUP INT TERM
+        { mkdir "$tl_new" && cp -R ./files/. "$tl_new" && mkdir -p "$tl_new/attempts" "$tl_new/results" "$tl_new/slurm-logs"; } \
+            2>./make.err || write_failed ./make.err
+        # Another call for the same job may have been faster; its directory has the same content.
+        mv -T "$tl_new" "$1" 2>./make.err || [ -d "$1" ] || write_failed ./make.err
+        rm -rf "$tl_new"
+        trap - EXIT HUP INT TERM
+    fi
+    check_own "$1"
+}
+
+# link_results ROOT JOB: <root>/results/<job> leads to the job's results.
+link_results() {
+    [ -h "$1/results/$2" ] || ln -s "../jobs/$2/results" "$1/results/$2" 2>./make.err || [ -h "$1/results/$2" ] ||
+        write_failed ./make.err
+}
+
+tl_root=$1 tl_job=$2
+shift 2
+find_slurm
+check_required
+check_root "$tl_root"
+place "$tl_root/jobs/$tl_job"
+link_results "$tl_root" "$tl_job"
+submit_attempt "$tl_root/jobs/$tl_job" "$@"
