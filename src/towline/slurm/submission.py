@@ -1,17 +1,26 @@
-"""What came of a submission (`scripts/stage.sh`, `scripts/submit.sh`)."""
+"""What came of a submission (`scripts/stage.sh`, `scripts/submit.sh`), and what a user should read about it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from towline.models.errors import TowlineError
-from towline.slurm.parse import SlurmId
-from towline.slurm.refusals import Refusal
+from towline.models.errors import (
+    AccessRefused,
+    OutcomeUnknown,
+    PlanRefused,
+    RemoteFault,
+    SlurmRefused,
+    SlurmUnavailable,
+    StagingFailed,
+    TowlineError,
+)
+from towline.slurm.parse import SlurmId, parse_sbatch
+from towline.slurm.refusals import Refusal, RefusalKind, classify_refusal
 
 
 class ScriptExit(IntEnum):
-    """Exit codes of the scripts; `scripts/common.sh` names them."""
+    """Exit codes of the scripts; `scripts/common.sh` has the same list."""
 
     OK = 0
     NO_SLURM = 40
@@ -27,7 +36,7 @@ class ScriptExit(IntEnum):
 
 
 class Came(str, Enum):
-    """How the answer came about; the words are those that `submit.sh` prints."""
+    """How the id was learnt; the words are those that the script prints."""
 
     SUBMITTED = "submitted"
     RECORDED = "recorded"
@@ -49,7 +58,7 @@ class SubmitAnswer:
         refusal: what sbatch's error means; None unless `exit` is REFUSED or UNCLEAR.
         missing: required paths that do not exist.
         unreadable: required files that cannot be read.
-        notices: what sbatch and the site printed beside the answer, for people.
+        notices: what the script, sbatch and the site printed beside the answer, for people.
     """
 
     exit: ScriptExit | None
@@ -62,10 +71,108 @@ class SubmitAnswer:
 
 
 def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
-    """Read the script's ending."""
-    raise NotImplementedError
+    """Read how a submission's script ended."""
+    ending = ScriptExit(exit_code) if exit_code in list(ScriptExit) else None
+    came, slurm = _came(stdout), _slurm(stdout)
+    if ending is ScriptExit.OK and slurm is None:
+        ending = ScriptExit.UNCLEAR
+    return SubmitAnswer(
+        exit=ending,
+        slurm=slurm,
+        came=came if slurm else None,
+        refusal=classify_refusal(stderr) if ending in (ScriptExit.REFUSED, ScriptExit.UNCLEAR) else None,
+        missing=_listed(stdout, "missing "),
+        unreadable=_listed(stdout, "unreadable "),
+        notices=stderr.strip(),
+    )
 
 
 def submission_error(answer: SubmitAnswer) -> TowlineError | None:
     """The answer as the error that a user should see; None when the job is in Slurm's hands."""
-    raise NotImplementedError
+    if answer.exit is ScriptExit.OK:
+        return None
+    if answer.exit is ScriptExit.PATHS_MISSING:
+        return _paths_error(answer)
+    if answer.exit is ScriptExit.REFUSED and answer.refusal:
+        return _refusal_error(answer.refusal)
+    kind, what, fix = _ERRORS.get(answer.exit, _UNEXPECTED)
+    return kind(what, why=answer.notices, fix=fix)
+
+
+_UNEXPECTED = (
+    OutcomeUnknown,
+    "the submission broke off on the cluster, and whether there is a job is not known",
+    "Ask for the job's status: the attempt is looked up before anything is sent again.",
+)
+_ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
+    ScriptExit.NO_SLURM: (
+        RemoteFault,
+        "Slurm's commands were not found on the login host",
+        "If the site provides them by a module, give the cluster profile a `setup` line that loads it.",
+    ),
+    ScriptExit.BAD_ROOT: (
+        StagingFailed,
+        "Towline's directory on the cluster cannot be used",
+        "Set `root` in the cluster profile to a directory on the shared file system that you may write to.",
+    ),
+    ScriptExit.UNSAFE: (
+        AccessRefused,
+        "a directory of Towline's on the cluster is not safely yours",
+        "It must belong to you, and nobody else may write to it: correct that, or set another `root` in the profile.",
+    ),
+    ScriptExit.NO_SPACE: (
+        StagingFailed,
+        "the cluster's file system is full, or your quota is used up; nothing was submitted",
+        "Make room there, or set another `root` in the cluster profile, and submit again.",
+    ),
+    ScriptExit.STAGING: (
+        StagingFailed,
+        "the job's files could not be written on the cluster; nothing was submitted",
+        "Look at the reason, and submit again.",
+    ),
+    ScriptExit.CANCELLED: (SlurmRefused, "the job was cancelled before it was submitted", ""),
+    ScriptExit.IN_FLIGHT: (
+        OutcomeUnknown,
+        "another submission of this job is going on",
+        "Ask for the job's status in a moment.",
+    ),
+    ScriptExit.UNCLEAR: (
+        OutcomeUnknown,
+        "Slurm did not say whether it has the job",
+        "Ask for the job's status: the attempt is looked up before anything is sent again.",
+    ),
+}
+
+
+def _paths_error(answer: SubmitAnswer) -> TowlineError:
+    lines = [f"{path} does not exist on the cluster, or cannot be reached there" for path in answer.missing]
+    lines += [f"{path} is not a file that you can read" for path in answer.unreadable]
+    return PlanRefused(
+        "paths that the job needs are missing on the cluster; nothing was changed there",
+        why="\n".join(lines),
+        fix="Correct the paths and submit again.",
+    )
+
+
+def _refusal_error(refusal: Refusal) -> TowlineError:
+    if refusal.kind is RefusalKind.PERMANENT:
+        return SlurmRefused("Slurm refused the job", why=refusal.said, fix=refusal.remedy)
+    return SlurmUnavailable("Slurm does not take the job now", why=refusal.said, fix=refusal.remedy)
+
+
+def _value(stdout: str, key: str) -> str:
+    return next((line.partition("=")[2] for line in stdout.splitlines() if line.startswith(f"{key}=")), "")
+
+
+def _came(stdout: str) -> Came | None:
+    word = _value(stdout, "came")
+    return Came(word) if word in [item.value for item in Came] else None
+
+
+def _slurm(stdout: str) -> SlurmId | None:
+    answer = _value(stdout, "slurm")
+    return parse_sbatch(answer) if answer else None
+
+
+def _listed(stdout: str, mark: str) -> tuple[str, ...]:
+    return tuple(line[len(mark) :] for line in stdout.splitlines() if line.startswith(mark))
