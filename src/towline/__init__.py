@@ -5,8 +5,7 @@ The names below are the public Python API; they are imported when first used, so
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as checkers know it from typing, whose import would take longer than the rest of --help
 
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster, AsyncJob
@@ -50,4 +49,6 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'towline' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable
@@ -10,10 +11,13 @@ import click
 
 from towline.cli.output import BOLD, RED, paint
 from towline.cli.terminal import clean_lines
-from towline.models.errors import INTERRUPTED, TowlineError, UsageError
+from towline.models.errors import INTERRUPTED, TowlineError, TransferFailed, UsageError
 
 BROKEN_PIPE = 141
 """Exit status when the reader of the output went away: 128 + SIGPIPE, as shells have it."""
+
+
+_CANNOT_WRITE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 
 class Ended(Exception):
@@ -32,17 +36,17 @@ def guarded(action: Callable[[], object], *, json: Callable[[], bool]) -> int:
         json: whether errors are to be printed as a JSON object too, asked when there is one.
     """
     try:
-        return _ending(action, json)
-    except BrokenPipeError:
-        return leave_broken_pipe()
+        status = _ending(action, json)
+        sys.stdout.flush()
+    except OSError as error:
+        return leave_lost_output(error)
+    return status
 
 
 def _ending(action: Callable[[], object], json: Callable[[], bool]) -> int:
     try:
         action()
-        sys.stdout.flush()
     except (Ended, click.exceptions.Exit) as end:
-        sys.stdout.flush()
         return end.status if isinstance(end, Ended) else end.exit_code
     except (KeyboardInterrupt, click.Abort):
         print("towline: interrupted", file=sys.stderr)
@@ -51,9 +55,9 @@ def _ending(action: Callable[[], object], json: Callable[[], bool]) -> int:
         return report(_usage_error(error), json=json())
     except TowlineError as error:
         return report(error, json=json())
-    except BrokenPipeError:
-        raise
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _CANNOT_WRITE:
+            raise
         return report(_bug(error), json=json())
     return 0
 
@@ -82,10 +86,13 @@ def _labelled(label: str, lines: list[str]) -> list[str]:
     return [f"  {mark} {line}" for mark, line in zip(marks, lines, strict=False)]
 
 
-def leave_broken_pipe() -> int:
-    """Keep the interpreter from complaining at its end about a pipe whose reader is gone."""
+def leave_lost_output(error: OSError) -> int:
+    """The exit status when stdout cannot be written; a reader that went away needs no words."""
+    # The interpreter would try again at its end, and complain.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    return report(TransferFailed("the output could not be written", why=error.strerror or str(error)), json=False)
 
 
 def _usage_error(error: click.ClickException) -> UsageError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -141,18 +142,16 @@ async def _cancel(references: Sequence[str], name: str | None) -> list[JobRecord
 
 # --- wait ---
 
+_DECIMAL = re.compile(r"\d+(\.\d*)?")
+
 
 def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
     if value is None:
         return None
     try:
-        return float(value)
+        return float(value) if _DECIMAL.fullmatch(value) else float(parse_walltime(value))
     except ValueError:
-        pass
-    try:
-        return float(parse_walltime(value))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from error
+        raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from None
 
 
 @click.command(

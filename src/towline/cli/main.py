@@ -21,8 +21,8 @@ def _print_overview() -> int:
 
     try:
         print(overview(), end="", flush=True)
-    except BrokenPipeError:
-        from towline.cli.guard import leave_broken_pipe
+    except OSError as error:
+        from towline.cli.guard import leave_lost_output
 
-        return leave_broken_pipe()
+        return leave_lost_output(error)
     return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version as installed_version
 
 import click
 
+from towline import __version__
 from towline.cli.documents import print_document
 from towline.cli.options import CONTEXT, examples, json_option
 
@@ -20,8 +20,7 @@ def version(as_json: bool) -> None:
 
 def print_version(*, as_json: bool = False) -> None:
     """Print Towline's version, and Python's in the JSON form."""
-    found = installed_version("towline")
     if as_json:
-        print_document({"version": found, "python": platform.python_version()})
+        print_document({"version": __version__, "python": platform.python_version()})
     else:
-        print(f"towline {found}")
+        print(f"towline {__version__}")

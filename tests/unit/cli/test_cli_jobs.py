@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
+from towline.engine.events import ResultFile, StateChanged
+from towline.models.job import JobState
+
+Towline = Callable[..., Any]
+FILES = (ResultFile("model.bin", 3 << 20, 1_000_000), ResultFile("logs/\x1b[2Ja", 7, 1_000_001))
+
+
+@pytest.fixture
+def jobs(cluster: FakeCluster) -> list[FakeJob]:
+    """One job runs, one failed with 7, one was cancelled."""
+    known = [
+        FakeJob(record(job_id="k1aaaaaaa", name="train", nodes="node1"), (out(b"one\n"), StateChanged(ended(0)))),
+        FakeJob(ended(7, slurm_id="42"), (out(b"two\n"), err(b"oops\n")), FILES),
+        FakeJob(record(JobState.CANCELLED, job_id="k3ccccccc", name="eval", slurm_id="43")),
+    ]
+    cluster.known = known
+    return known
+
+
+def test_ps_lists_what_has_not_ended_and_all_with_a(towline: Towline, jobs: list[FakeJob]) -> None:
+    header, only = towline("ps").stdout.splitlines()
+    assert header.split()[:4] == ["ID", "NAME", "STATE", "SLURM"]
+    assert only.split()[:5] == ["k1aaaaaaa", "train", "running", "41", "node1"]
+    assert len(towline("ps", "-a").stdout.splitlines()) == 1 + len(jobs)
+    assert [each["id"] for each in towline("ps", "-a", "--json").document["jobs"]] == [job.id for job in jobs]
+
+
+def test_ps_without_jobs_prints_nothing_into_a_pipe(towline: Towline, cluster: FakeCluster) -> None:
+    assert towline("ps").stdout == ""
+    assert towline("ps", "--json").document == {"jobs": []}
+
+
+def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
+    (job,) = towline("status", "42", "--json").document["jobs"]
+    assert job == {
+        "id": "k3v9x2m4q",
+        "name": "train",
+        "cluster": "fake",
+        "state": "failed",
+        "ended": True,
+        "note": "",
+        "command": "python train.py",
+        "directory": "/lustre/jobs/k3v9x2m4q",
+        "created": 1_000_000.0,
+        "slurm_ids": ["42"],
+        "exit_code": 7,
+        "attempts": [
+            {
+                "number": 1,
+                "slurm_id": "42",
+                "slurm_cluster": "",
+                "slurm_state": "",
+                "reason": "",
+                "nodes": "",
+                "submitted": None,
+                "started": 100,
+                "ended": 112,
+                "exit_code": 7,
+                "exit_source": "job",
+                "failed_rank": None,
+            }
+        ],
+    }
+
+
+def test_status_tells_the_story_of_several_jobs(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("status", "k1aaaaaaa", "42")
+    assert ran.status == 0
+    assert "job k1aaaaaaa is running on node1" in ran.stdout
+    assert "job k3v9x2m4q failed with exit code 7 after 12s" in ran.stdout
+    assert "Slurm job 42" in ran.stdout
+
+
+def test_a_code_that_is_only_slurms_is_marked(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [FakeJob(ended(15, exit_source="slurm"))]
+    assert "exit code 15 (as Slurm has it)" in towline("status", "41").stdout
+
+
+def test_an_unknown_job_is_66_and_a_document(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("status", "nope", "--json")
+    assert ran.status == 66
+    assert ran.document["error"]["code"] == "not-found"
+    assert ran.document["exit"] == {"code": 66, "whose": "towline"}
+    assert "towline: error: no job 'nope'" in ran.stderr
+
+
+def test_cancel_leaves_ended_jobs_as_they_are(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("cancel", "k1aaaaaaa", "42")
+    assert ran.status == 0
+    assert ran.stdout.splitlines() == [
+        "job k1aaaaaaa was cancelled",
+        "job k3v9x2m4q failed with exit code 7 after 12s",
+    ]
+    assert [each["state"] for each in towline("cancel", "42", "--json").document["jobs"]] == ["failed"]
+
+
+def test_cancel_with_an_unknown_job_cancels_none(towline: Towline, jobs: list[FakeJob]) -> None:
+    assert towline("cancel", "k1aaaaaaa", "nope").status == 66
+    assert "cancel" not in jobs[0].calls
+
+
+@pytest.mark.parametrize(
+    ("codes", "status", "whose"),
+    [([0], 0, "job"), ([7], 7, "job"), ([0, 9, 7], 9, "job"), ([0, 0], 0, "job"), ([None, 7], 72, "towline")],
+)
+def test_wait_exits_with_the_first_code_that_is_not_0(
+    towline: Towline, cluster: FakeCluster, codes: list[int | None], status: int, whose: str
+) -> None:
+    made = [record(JobState.CANCELLED) if code is None else ended(code) for code in codes]
+    cluster.known = [FakeJob(each) for each in made]
+    for number, job in enumerate(cluster.known):
+        job.record = record(job.record.state, job_id=f"k{number}aaaaaaa", exit_code=codes[number])
+    names = [job.id for job in cluster.known]
+    assert towline("wait", *names).status == status
+    ran = towline("wait", "--json", *names)
+    assert ran.document["exit"] == {"code": status, "whose": whose}
+    assert ran.status == status
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90.0), ("0.5", 0.5), ("2h", 7200.0)])
+def test_wait_takes_seconds_and_spoken_times(towline: Towline, jobs: list[FakeJob], text: str, seconds: float) -> None:
+    ran = towline("wait", "k1aaaaaaa", "--timeout", text)
+    assert ran.status == 75
+    assert f"wait {seconds}" in jobs[0].calls
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan", "inf", ""])
+def test_wait_refuses_what_is_no_time(towline: Towline, jobs: list[FakeJob], text: str) -> None:
+    assert towline("wait", "k1aaaaaaa", f"--timeout={text}").status == 64
+
+
+def test_logs_of_one_job_come_alone(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("logs", "42", "--tail", "5")
+    assert (ran.status, ran.stdout, ran.stderr) == (0, "two\n", "oops\n")
+    assert jobs[1].calls == ["read_logs 5"]
+
+
+def test_logs_of_several_jobs_have_headings(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("logs", "41", "42")
+    assert ran.stdout == "==> k1aaaaaaa train <==\none\n\n==> k3v9x2m4q train <==\ntwo\n"
+
+
+def test_followed_logs_end_with_the_job_and_exit_0(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [FakeJob(record(), (out(b"x\n"), StateChanged(ended(7))))]
+    ran = towline("logs", "-f", "41")
+    assert (ran.status, ran.stdout) == (0, "x\n")
+    assert "failed with exit code 7" in ran.stderr
+    cluster.known = [FakeJob(record(), (out(b"x\n"), StateChanged(ended(7))))]
+    assert [each["event"] for each in towline("logs", "-f", "--json", "41").documents] == ["log", "ended"]
+
+
+def test_logs_as_json_name_job_and_stream(towline: Towline, jobs: list[FakeJob]) -> None:
+    assert towline("logs", "--json", "42").documents == [
+        {"event": "log", "job_id": "k3v9x2m4q", "stream": "out", "text": "two\n"},
+        {"event": "log", "job_id": "k3v9x2m4q", "stream": "err", "text": "oops\n"},
+    ]
+
+
+def test_results_are_listed(towline: Towline, jobs: list[FakeJob]) -> None:
+    _, first, second = towline("results", "42").stdout.splitlines()
+    assert first.startswith("3.0 MiB")
+    assert first.endswith("model.bin")
+    assert second.endswith("logs/\\x1b[2Ja")
+    assert towline("results", "42", "--json").document == {
+        "job_id": "k3v9x2m4q",
+        "files": [{"path": file.path, "size": file.size, "modified": file.modified} for file in FILES],
+    }
+
+
+def test_no_results_is_no_error(towline: Towline, jobs: list[FakeJob]) -> None:
+    ran = towline("results", "43")
+    assert (ran.status, ran.stdout) == (0, "")
+    assert "no results" in ran.stderr
+
+
+def test_results_are_pulled_to_an_absolute_place(
+    towline: Towline, jobs: list[FakeJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "2 files, 3.0 MiB" in towline("results", "42", "--pull", "here").stderr
+    assert towline("results", "42", "--pull", "here", "--json").document == {
+        "job_id": "k3v9x2m4q",
+        "pulled": {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here")},
+    }
