@@ -58,6 +58,12 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> None:
     outcome = await session.call(call)
     _check(outcome, "asking for the state of the jobs")
     answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))
+    if not answer.complete:
+        raise RemoteFault(
+            f"the answer of {outcome.host} about the jobs broke off",
+            why=last_words(outcome.stderr) or "Its end was missing.",
+            fix="Try again; if it stays so, look for space in the login host's temporary directory.",
+        )
     for record in alive:
         _learn(session, record, answer)
 

@@ -47,7 +47,8 @@ def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
         return Evidence(files)
     row, history = answer.row(slurm), answer.history(slurm)
     queries = [answer.asked(command, slurm) for command in ("squeue", "sacct")]
-    absent = row is None and history is None and all(query is not None and query.answered for query in queries)
+    told = all(query is not None and (query.answered or query.accounting_off) for query in queries)
+    absent = row is None and history is None and told
     return Evidence(files, row, history, absent)
 
 

@@ -31,7 +31,7 @@ def accounted(word: str, code: str = "0:0") -> JobHistory:
 
 
 def files(**end: str) -> AttemptFiles:
-    return AttemptFiles(True, False, SlurmId("7"), "7", {"slurm_id": "7"}, end or None)
+    return AttemptFiles(present=True, slurm=SlurmId("7"), claim="7", start={"slurm_id": "7"}, end=end or None)
 
 
 RAN = files(code="7", verdict="failed", rank="2", reason="exit")
