@@ -1,4 +1,4 @@
-"""The lab for benchmarks, chaos runs and examples: up while it is needed, down again only if it was down before."""
+"""The lab for benchmarks and chaos runs: up while it is needed, down again only if it was down before."""
 
 from __future__ import annotations
 
