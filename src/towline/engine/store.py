@@ -15,8 +15,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from towline.engine.migrations import MIGRATIONS
 from towline.models.errors import ConfigError
 from towline.models.job import Attempt, JobRecord, JobState
@@ -29,7 +27,6 @@ BUSY_SECONDS = 20.0
 _NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
 _JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
 _ATTEMPT = tuple(field.name for field in fields(Attempt))
-_FACTS = TypeAdapter(SiteFacts)
 _ENDED = tuple(state.value for state in JobState if state.ended)
 
 
@@ -153,12 +150,12 @@ class Store:
     def facts(self, cluster: str) -> SiteFacts | None:
         """The newest facts of that cluster profile, or None."""
         row = self._db.execute("SELECT asked, body FROM facts WHERE cluster = ?", (cluster,)).fetchone()
-        return _FACTS.validate_json(row["body"]) if row else None
+        return SiteFacts.from_json(row["body"]) if row else None
 
     def save_facts(self, profile: str, facts: SiteFacts) -> None:
         """Keep facts under the name of the cluster profile."""
         with self._writing() as db:
-            values = {"cluster": profile, "asked": facts.asked, "body": _FACTS.dump_json(facts).decode()}
+            values = {"cluster": profile, "asked": facts.asked, "body": facts.to_json()}
             db.execute(_insert("REPLACE", "facts", values), values)
 
 

@@ -62,3 +62,20 @@ class SiteFacts:
     def default_partition(self) -> Partition | None:
         """The partition that takes jobs which name none, or None."""
         return next((part for part in self.partitions if part.default), None)
+
+    def to_json(self) -> str:
+        """The facts as text that `from_json` reads."""
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(SiteFacts).dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> SiteFacts:
+        """Read what `to_json` wrote.
+
+        Raises:
+            ValueError: the text holds no such facts.
+        """
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(SiteFacts).validate_json(text)
