@@ -1,6 +1,7 @@
 """A process of its own whose cluster has one job that never ends by itself.
 
-`python -m tests.unit.cli.following PATIENCE ARG...` runs `towline ARG...` on it. PATIENCE is for how many seconds a second Ctrl-C is awaited.
+`python -m tests.unit.cli.following PATIENCE ARG...` runs `towline ARG...` on it.
+PATIENCE is for how many seconds a second Ctrl-C is awaited.
 """
 
 from __future__ import annotations
