@@ -10,7 +10,10 @@ import time
 
 import click
 
+from towline.cli.options import examples
+
 _KEPT_BY_SUDO = "TOWLINE_LAB_DIR,TOWLINE_LAB_DISK_GIB,TOWLINE_CONFIG_DIR,XDG_CONFIG_HOME"
+_SHELL_EXAMPLES = examples("towline lab shell", "towline lab shell node1 -u root -- ps aux")
 
 
 class _CommandAfterDashes(click.Command):
@@ -22,7 +25,7 @@ class _CommandAfterDashes(click.Command):
         return super().parse_args(ctx, args[:at])
 
 
-@click.group()
+@click.group(epilog=examples("towline lab up", "towline run -- hostname", "towline lab down"))
 def lab() -> None:
     """A real Slurm cluster on this machine, for trying and testing.
 
@@ -30,7 +33,7 @@ def lab() -> None:
     """
 
 
-@lab.command()
+@lab.command(epilog=examples("towline lab up", "towline lab up --install"))
 @click.option("--install", is_flag=True, help="Install the distribution's packages that are missing.")
 def up(*, install: bool) -> None:
     """Bring the lab up, or what of it is down."""
@@ -47,7 +50,7 @@ def up(*, install: bool) -> None:
         click.echo(f"Profile `lab` is in {profile.path()}.")
 
 
-@lab.command()
+@lab.command(epilog=examples("towline lab down", "towline lab down --purge"))
 @click.option("--purge", is_flag=True, help="Remove the lab's folder with its data and images, too.")
 def down(*, purge: bool) -> None:
     """Take the lab down; nothing of it stays but its folder."""
@@ -59,7 +62,7 @@ def down(*, purge: bool) -> None:
     click.echo(f"The lab is down ({time.monotonic() - begin:.1f} s).")
 
 
-@lab.command()
+@lab.command(epilog=examples("towline lab status", "towline lab status --json"))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(*, as_json: bool) -> None:
     """Show how each part and node is; exit status 1 when the lab is not wholly up."""
@@ -80,7 +83,7 @@ def status(*, as_json: bool) -> None:
     raise SystemExit(0 if found.is_up else 1)
 
 
-@lab.command(cls=_CommandAfterDashes, options_metavar="[-u USER]")
+@lab.command(cls=_CommandAfterDashes, options_metavar="[-u USER]", epilog=_SHELL_EXAMPLES)
 @click.argument("host", default="login1")
 @click.option("-u", "--user", default="alice", show_default=True, help="A user of the cluster, or root.")
 @click.pass_context
@@ -94,7 +97,7 @@ def shell(context: click.Context, host: str, user: str) -> None:
     os.execvp(argv[0], argv)  # noqa: S606 - the command's end, output and terminal are this one's
 
 
-@lab.command()
+@lab.command(epilog=examples("towline lab logs", "towline lab logs -f slurmctld"))
 @click.argument("part", default="")
 @click.option("-f", "--follow", is_flag=True, help="Go on as the logs grow.")
 def logs(part: str, *, follow: bool) -> None:
