@@ -6,10 +6,11 @@ import time
 from collections.abc import Sequence
 
 from towline.engine.outcomes import check_ending, last_words
+from towline.engine.recovery import recover
 from towline.engine.session import Session
 from towline.engine.verdict import conclude, evidence_of
 from towline.models.errors import RemoteFault, SlurmUnavailable
-from towline.models.job import JobRecord
+from towline.models.job import JobRecord, JobState
 from towline.models.site import SiteFacts
 from towline.remote.base import Outcome
 from towline.slurm.calls import PollTarget, facts_call, poll_call
@@ -65,7 +66,9 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> None:
             fix="Try again; if it stays so, look for space in the login host's temporary directory.",
         )
     for record in alive:
-        _learn(session, record, answer)
+        known = _learn(session, record, answer)
+        if known.state is JobState.SUBMITTING:
+            await recover(session, known)
 
 
 def _target(record: JobRecord) -> PollTarget:
@@ -74,10 +77,11 @@ def _target(record: JobRecord) -> PollTarget:
     return PollTarget(record.id, attempt.number, slurm)
 
 
-def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> None:
+def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> JobRecord:
     known = conclude(record, evidence_of(answer, record), time.time())
     if known != record:
         session.store.save(known)
+    return known
 
 
 def _check(outcome: Outcome, doing: str) -> None:

@@ -12,6 +12,7 @@ import time
 from towline.engine.outcomes import unreachable
 from towline.engine.session import Session
 from towline.models.errors import ConfigError, OutcomeUnknown, TowlineError
+from towline.models.ids import attempt_token
 from towline.models.image import Image
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Plan
@@ -31,7 +32,7 @@ async def submit(session: Session, plan: Plan) -> JobRecord:
             by the next poll. The store says which.
     """
     record = _intended(session, plan)
-    call = stage_call(_submission(session, plan, record), plan.files, _required(plan), session.profile.setup)
+    call = stage_call(submission_of(session, record, plan.sbatch), plan.files, _required(plan), session.profile.setup)
     try:
         outcome = await session.call(call)
     except TowlineError as error:
@@ -62,14 +63,15 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
     return record
 
 
-def _submission(session: Session, plan: Plan, record: JobRecord) -> Submission:
+def submission_of(session: Session, record: JobRecord, sbatch: tuple[str, ...] = ()) -> Submission:
+    """The newest attempt of a job as the Slurm room's scripts take it."""
     facts = session.store.facts(session.profile.name)
     return Submission(
         root=session.profile.root,
-        job_id=plan.job_id,
-        attempt=1,
-        token=plan.token,
-        sbatch=plan.sbatch,
+        job_id=record.id,
+        attempt=record.last.number,
+        token=attempt_token(record.name, record.id, record.last.number),
+        sbatch=sbatch,
         intent=record.created,
         message_timeout=facts.message_timeout if facts else 10,
         owner=f"{_user()}@{socket.gethostname()} pid {os.getpid()}",

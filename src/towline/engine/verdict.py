@@ -182,10 +182,7 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.start:
         return "it failed before its first step; its log directory or nodes may not have been usable"
     end = end_record(evidence.files.end) if evidence.files.end else None
-    reason = _FAILURES.get(end.reason, "") if end else ""
-    if state is JobState.FAILED and not reason and attempt.failed_rank is not None:
-        return f"rank {attempt.failed_rank} was the first to fail"
-    return reason
+    return _FAILURES.get(end.reason, "") if end else ""
 
 
 _ENDS = {

@@ -116,6 +116,15 @@ def submit_call(submission: Submission, setup: str = "") -> Call:
     return Call("submit", script("submit"), args, _setup(setup), survives=True)
 
 
+def find_call(submission: Submission, setup: str = "") -> Call:
+    """Find out what became of an attempt whose answer was lost; nothing is submitted.
+
+    Read the answer with `towline.slurm.submission`: `NO_JOB` says that there is none, `IN_FLIGHT` that another
+    process is at it.
+    """
+    return Call("find", script("find"), (submission.directory, *_attempt(submission)), _setup(setup))
+
+
 def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "") -> Call:
     """Look at any number of attempts; read the answer with `towline.slurm.poll.parse_poll`."""
     files = {**_setup(setup), **build_poll_input(targets)}

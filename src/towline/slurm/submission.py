@@ -33,6 +33,7 @@ class ScriptExit(IntEnum):
     IN_FLIGHT = 47
     REFUSED = 48
     UNCLEAR = 49
+    NO_JOB = 50
 
 
 class Came(str, Enum):
@@ -136,6 +137,7 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
         "another submission of this job is going on",
         "Ask for the job's status in a moment.",
     ),
+    ScriptExit.NO_JOB: (SlurmRefused, "the submission ended before Slurm had the job", "Submit it again."),
     ScriptExit.UNCLEAR: (
         OutcomeUnknown,
         "Slurm did not say whether it has the job",

@@ -8,10 +8,8 @@
 
 # submit_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…
 submit_attempt() {
-    tl_dir=$1 tl_number=$2 tl_token=$3 tl_patience=$(($4 * 2)) tl_since=uts$(($5 - 86400)) tl_owner=$6
+    mean "$@"
     shift 6
-    tl_attempt=$tl_dir/attempts/$tl_number
-    tl_mark=$(uname -n).$$
     trap '' HUP PIPE # a lost connection must not stop a submission half-way
     recorded && return 0
     refuse_if_cancelled
@@ -22,6 +20,33 @@ submit_attempt() {
         take_over && return 0
     fi
     send "$@"
+}
+
+# mean DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER: which attempt the functions below are about.
+mean() {
+    tl_dir=$1 tl_number=$2 tl_token=$3 tl_patience=$(($4 * 2)) tl_since=uts$(($5 - 86400)) tl_owner=$6
+    tl_attempt=$tl_dir/attempts/$tl_number
+    tl_mark=$(uname -n).$$
+}
+
+# find_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER: what became of a submission; nothing is submitted.
+find_attempt() {
+    mean "$@"
+    [ -d "$tl_dir" ] || exit 50
+    latest_claim
+    find_job && return 0
+    if [ -d "$tl_attempt" ] && [ ! -e "$tl_attempt/refused.$tl_claim" ] && is_young; then
+        echo 'the submission is going on' >&2
+        exit 47
+    fi
+    exit 50
+}
+
+latest_claim() {
+    tl_claim=1
+    while [ -e "$tl_attempt/submitter.$((tl_claim + 1))" ]; do
+        tl_claim=$((tl_claim + 1))
+    done
 }
 
 # recorded: an earlier call has the answer; prints it.
@@ -40,10 +65,7 @@ refuse_if_cancelled() {
 
 # take_over: somebody else made the claim. Finds the job, or waits, or wins the next claim (and returns 1).
 take_over() {
-    tl_claim=1
-    while [ -e "$tl_attempt/submitter.$((tl_claim + 1))" ]; do
-        tl_claim=$((tl_claim + 1))
-    done
+    latest_claim
     find_job && return 0
     if [ ! -e "$tl_attempt/refused.$tl_claim" ] && is_young; then
         echo 'another submission of this attempt is going on' >&2
