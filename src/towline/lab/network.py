@@ -64,13 +64,13 @@ def _lay_cables(layout: Layout, switch: int) -> None:
     commands: list[str] = []
     if _BRIDGE not in there:
         commands += [f"link add {_BRIDGE} type bridge forward_delay 0", f"link set {_BRIDGE} up"]
-    ends = [(_port(host), "eth0", namespaces.require(layout, host)) for host in CLUSTER_HOSTS]
-    for port, far_end, pid in [*ends, ("p-uplink", UPLINK, os.getpid())]:
+    ends = [(_port(host), "eth0", host.address, namespaces.require(layout, host)) for host in CLUSTER_HOSTS]
+    for port, far_end, address, pid in [*ends, ("p-uplink", UPLINK, UPLINK_ADDRESS, os.getpid())]:
         if port in there and far_end in _devices(pid):
             continue
         if port in there:  # its far end went with a host that died
             commands.append(f"link delete {port}")
-        commands.append(f"link add {port} type veth peer name {far_end} netns {pid}")
+        commands.append(f"link add {port} type veth peer name {far_end} address {_mac(address)} netns {pid}")
         commands += [f"link set {port} master {_BRIDGE}", f"link set {port} up"]
     _ip_batch(switch, commands)
 
@@ -91,6 +91,11 @@ def _ip_batch(pid: int, commands: list[str]) -> None:
         process.run(["nsenter", "-t", str(pid), "--net", "ip", "-batch", "-"], stdin="\n".join(commands) + "\n")
     except LabError as error:
         raise LabError("The lab's network could not be laid.", why=error.why) from error
+
+
+def _mac(address: str) -> str:
+    """Always the same for an address: neighbours of a host that was started again would go on calling the old one."""
+    return ":".join(["02", "00", *(f"{int(part):02x}" for part in address.split("."))])
 
 
 def _port(host: Host) -> str:

@@ -73,8 +73,9 @@ def environment_value(pid: int, name: str) -> str:
 
 
 def namespace(pid: int, kind: str) -> int:
-    """The inode of one of a process's namespaces (`pid`, `net`, …); 0 when the process is gone."""
+    """The inode of one of a process's namespaces (`pid`, `net`, …); 0 when the process has ended."""
     try:
+        os.stat(f"/proc/{pid}/ns/mnt")  # one that has ended and waits to be reaped still has a `pid`, and no other
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:
         return 0
