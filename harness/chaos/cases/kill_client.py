@@ -47,7 +47,11 @@ class _Scene:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-        return [f"killed after {moment:.3f} s: {sentence}" for sentence in self._judge(name)]
+        try:
+            found = self._judge(name)
+        except subprocess.CalledProcessError as error:
+            found = [f"{error} {error.stderr!r}"]
+        return [f"killed after {moment:.3f} s: {sentence}" for sentence in found]
 
     def _judge(self, name: str) -> list[str]:
         known = self._settled(name)
