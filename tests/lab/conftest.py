@@ -21,13 +21,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab, up, with its profile in a configuration folder of this test run (TOWLINE_CONFIG_DIR)."""
+    the_lab = Lab.default()
+    was_up = str(the_lab.paths.root) in namespaces.all_holders().values()
+    had_profile = profile.path().exists()
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("TOWLINE_CONFIG_DIR", str(tmp_path_factory.mktemp("config")))
-        the_lab = Lab.default()
-        was_up = str(the_lab.paths.root) in namespaces.all_holders().values()
         the_lab.up()
         yield the_lab
-        if was_up:
-            profile.forget(the_lab.paths)
-        else:
-            the_lab.down()
+        profile.forget(the_lab.paths)
+    if not was_up:
+        the_lab.down()
+    elif had_profile:
+        the_lab.up()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from towline.lab import Lab, LabError, namespaces, process, profile
+from towline.lab import Lab, LabError, kernel, namespaces, process, profile, slurmconf
 from towline.lab.layout import CTL, FAKE_GPUS, GPU_NODES, HOSTS, SWITCH
 
 SEED = int(os.environ.get("TOWLINE_LAB_SEED", "1"))
@@ -150,6 +150,37 @@ def test_a_part_that_does_not_start_is_named_with_the_end_of_its_log(lab: Lab) -
         lab.up()
     assert "ibdata1" in raised.value.why
     (data / "lab-complete").unlink()
+
+
+def test_jobs_outlast_a_changed_configuration(lab: Lab) -> None:
+    pipe = "/lustre/alice/go-on"
+    script = f"mkfifo {pipe} && srun -J outlast cat {pipe}"
+    lab.run_on("login1", ["rm", "-f", pipe], user="alice")
+    running = subprocess.Popen(lab.command("login1", ["sh", "-c", script], user="alice"), stdout=subprocess.PIPE)
+    query = ["squeue", "-h", "-n", "outlast", "-t", "RUNNING"]
+    process.until(lambda: bool(lab.run_on("login1", query, user="alice").stdout), 30, "the job's start")
+    with (lab.paths.etc / "slurm.conf").open("a") as file:
+        file.write("# of an earlier version\n")
+    lab.up()
+    assert "earlier" not in (lab.paths.etc / "slurm.conf").read_text()
+    lab.run_on("login1", ["sh", "-c", f"echo went on >{pipe}; rm {pipe}"], user="alice")
+    assert running.communicate(timeout=60)[0] == b"went on\n"
+    assert running.returncode == 0
+
+
+def test_without_version_1_control_groups_it_comes_up_and_says_what_that_costs(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.down()
+    with monkeypatch.context() as machine_without_cgroups:
+        for module in (kernel, slurmconf):
+            machine_without_cgroups.setattr(module, "has_cgroup_v1", lambda: False)
+        lab.up()
+        assert_works(lab)
+        assert "memory limits are not enforced" in lab.status().notes[0]
+        hog = ["srun", "--mem=20M", "sh", "-c", "head -c 100M /dev/zero | tail | wc -c"]
+        assert lab.run_on("login1", hog, user="alice").stdout == "104857600\n"
+        lab.down()
 
 
 def test_down_works_when_the_folder_was_removed_by_hand(lab: Lab) -> None:

@@ -92,6 +92,12 @@ def _unusable(layout: Layout) -> LabError:
     )
 
 
+def stop_daemons(layout: Layout) -> None:
+    """End slurmctld and every slurmd; jobs go on and are found again."""
+    for daemon in (SLURMCTLD, *(slurmd(host) for host in STATIC_NODES)):
+        daemon.stop(layout)
+
+
 def cancel_all(layout: Layout) -> None:
     """Cancel every job and wait for their ends, so that the next `up` does not find jobs without their nodes."""
     if SLURMCTLD.check(layout):

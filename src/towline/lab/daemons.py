@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import signal
 import socket
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towline.lab import namespaces, process
+from towline.lab.accounts import system_user
 from towline.lab.errors import LabError
 from towline.lab.layout import Host, Layout
 
@@ -115,5 +115,4 @@ def answers_on(path: str) -> bool:
 
 def _make_log(log: Path, user: str) -> None:
     log.touch(mode=0o644)
-    owner = pwd.getpwnam(user)
-    os.chown(log, owner.pw_uid, owner.pw_gid)
+    os.chown(log, *system_user(user))

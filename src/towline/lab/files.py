@@ -19,3 +19,16 @@ def write_in_place(path: Path, text: str, mode: int, owner: tuple[int, int] = (0
     path.chmod(mode)
     os.chown(path, *owner)
     return changed
+
+
+def replace(path: Path, text: str, mode: int) -> None:
+    """Make a file hold `text` by putting another in its place, as a script that a shell is just reading needs it."""
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(text)
+    fresh.chmod(mode)
+    fresh.replace(path)
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether a file is there and holds exactly `text`."""
+    return path.exists() and path.read_text() == text

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 from pathlib import Path
 
-from towline.lab import keys, slurmconf, users
-from towline.lab.kernel import has_cgroup_v1
+from towline.lab import controller, keys, slurmconf, users
+from towline.lab.accounts import system_user
+from towline.lab.files import holds
 from towline.lab.layout import CLOUD_NODE, NODES, Layout
 
 
@@ -18,24 +18,21 @@ def check(layout: Layout) -> str:
         return f"{missing[0]} is missing"
     if not (layout.run / "power" / CLOUD_NODE.name).is_fifo():
         return "the cloud node's power pipe is missing"
-    try:
-        for name, (text, _) in users.rendered().items():
-            if (layout.etc / name).read_text() != text:
-                return f"{name} is not up to date"
-        for name, text in slurmconf.render(layout, cgroup_v1=has_cgroup_v1()).items():
-            if (layout.etc / name).read_text() != text:
-                return f"{name} is not up to date"
-    except FileNotFoundError as error:
-        return f"{error.filename} is missing"
-    return ""
+    stale = [name for name, (text, _) in users.rendered().items() if not holds(layout.etc / name, text)]
+    name = (stale or [slurmconf.outdated(layout)])[0]
+    return f"{name} is not up to date" if name else ""
 
 
 def start(layout: Layout) -> None:
-    """Make what is missing and rewrite what is out of date; data of earlier runs stays."""
+    """Make what is missing and rewrite what is out of date; data of earlier runs stays.
+
+    Slurm's daemons end when their configuration changes: later parts start them again with the new one, and jobs go on.
+    """
     _make_rooms(layout)
     keys.write(layout)
     users.write(layout)
-    slurmconf.write(layout)
+    if slurmconf.write(layout):
+        controller.stop_daemons(layout)
 
 
 def stop(layout: Layout) -> None:
@@ -50,6 +47,7 @@ def purge(layout: Layout) -> None:
 
 def _rooms(layout: Layout) -> list[Path]:
     rooms = [layout.etc, layout.run, layout.log, layout.state, layout.keys, layout.home, layout.bin]
+    rooms += [layout.etc / "plugstack.conf.d"]
     rooms += [layout.runtime / "bin", layout.runtime / "gpu-bin", layout.run / "munge", layout.run / "power"]
     rooms += [layout.state / name for name in ("slurmctld", "mysql", "munge", "faults")]
     return [*rooms, *(layout.own(node) / "spool" for node in NODES)]
@@ -62,9 +60,8 @@ def _make_rooms(layout: Layout) -> None:
     owners = {"slurm": [layout.log, layout.state / "slurmctld"], "mysql": [layout.state / "mysql"]}
     owners |= {"munge": [layout.run / "munge", layout.state / "munge"]}
     for owner, folders in owners.items():
-        entry = pwd.getpwnam(owner)
         for folder in folders:
-            os.chown(folder, entry.pw_uid, entry.pw_gid)
+            os.chown(folder, *system_user(owner))
     (layout.state / "mysql").chmod(0o700)
     _make_power_pipe(layout)
 
@@ -74,4 +71,4 @@ def _make_power_pipe(layout: Layout) -> None:
     if not pipe.is_fifo():
         pipe.unlink(missing_ok=True)
         os.mkfifo(pipe, 0o600)
-    os.chown(pipe, pwd.getpwnam("slurm").pw_uid, 0)
+    os.chown(pipe, *system_user("slurm"))

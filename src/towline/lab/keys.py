@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 import secrets
 from pathlib import Path
 
 from towline.lab import process
+from towline.lab.accounts import system_user
 from towline.lab.files import write_in_place
 from towline.lab.layout import LOGINS, USERS, Host, Layout
 
@@ -65,7 +65,6 @@ def _make_munge_key(layout: Layout) -> None:
     if path.exists() and path.stat().st_size >= 128:
         return
     path.unlink(missing_ok=True)
-    munge = pwd.getpwnam("munge")
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400), "wb") as file:
         file.write(secrets.token_bytes(1024))
-    os.chown(path, munge.pw_uid, munge.pw_gid)
+    os.chown(path, *system_user("munge"))

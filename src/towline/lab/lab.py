@@ -81,14 +81,18 @@ class Lab:
         return bool(started)
 
     def down(self, report: Report = unheard, *, purge: bool = False) -> None:
-        """Take away everything but the folder, and with `purge` the folder as well."""
+        """Take away everything but the folder, and with `purge` the folder as well.
+
+        Raises:
+            LabError: something stayed; everything else is gone.
+        """
         _require_root()
         if not self.paths.root.exists() and not self._holders():
             return
         with self._locked():
-            for part in reversed(all_parts()):
-                part.stop(self.paths)
-                report(f"{part.name} gone")
+            failures = [failure for part in reversed(all_parts()) if (failure := self._take_away(part, report))]
+            if failures:
+                raise LabError("Some of the lab could not be taken away.", why="\n".join(failures))
             if purge:
                 folder.purge(self.paths)
 
@@ -147,11 +151,22 @@ class Lab:
         try:
             part.start(self.paths)
         except LabError as error:
-            raise LabError(f"The lab's part `{part.name}` did not start. {error.what}", why=error.why) from error
+            what = f"The lab's part `{part.name}` did not start. {error.what}"
+            raise LabError(what, why=error.why, fix=error.fix) from error
+        except OSError as error:
+            raise LabError(f"The lab's part `{part.name}` did not start.", why=str(error)) from error
         if problem := part.check(self.paths):
             raise LabError(f"The lab's part `{part.name}` did not start: {problem}.")
         report(f"{part.name} up ({time.monotonic() - begin:.1f} s)")
         return True
+
+    def _take_away(self, part: Part, report: Report) -> str:
+        try:
+            part.stop(self.paths)
+        except (LabError, OSError) as error:
+            return f"{part.name}: {error}"
+        report(f"{part.name} gone")
+        return ""
 
     def _holders(self) -> list[int]:
         return [pid for pid, root in namespaces.all_holders().items() if root == str(self.paths.root)]
@@ -159,6 +174,15 @@ class Lab:
     @contextlib.contextmanager
     def _locked(self) -> Generator[None]:
         """One `up` or `down` at a time; a folder removed while waiting is made again."""
+        before = os.umask(0o022)  # hosts' users read much of what is made here; what is secret has a mode of its own
+        try:
+            with self._lock_file():
+                yield
+        finally:
+            os.umask(before)
+
+    @contextlib.contextmanager
+    def _lock_file(self) -> Generator[None]:
         while True:
             self.paths.root.mkdir(mode=0o755, parents=True, exist_ok=True)
             with (self.paths.root / "lock").open("w") as file:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pwd
-import shutil
+import functools
 from pathlib import Path
 
-from towline.lab import keys
-from towline.lab.files import write_in_place
+from towline.lab import keys, process
+from towline.lab.accounts import system_user
+from towline.lab.files import holds, replace, write_in_place
 from towline.lab.kernel import has_cgroup_v1
 from towline.lab.layout import (
     CLOUD_NODE,
@@ -33,6 +33,13 @@ NO_CGROUPS = (
 """What the fallback costs, as `lab up` and `lab status` say it."""
 
 
+@functools.cache
+def slurm_version() -> tuple[int, int]:
+    """Slurm's year and month, e.g. (22, 5): configuration files differ a little between versions."""
+    year, month = process.run(["slurmctld", "-V"]).stdout.split()[-1].split(".")[:2]
+    return int(year), int(month)
+
+
 def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
     """Every configuration file by its name in etc/."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -43,6 +50,7 @@ def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
     values: dict[str, object] = {
         "root": layout.root,
         "cgroup_v1": cgroup_v1,
+        "slurm_version": slurm_version(),
         "ctl": CTL,
         "nodes": NODES,
         "static_nodes": STATIC_NODES,
@@ -59,18 +67,29 @@ def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
     return files
 
 
-def write(layout: Layout) -> None:
-    """Write the configuration files and the scripts that Slurm and the hosts run."""
-    slurm = pwd.getpwnam("slurm")
+def outdated(layout: Layout) -> str:
+    """The name of a file that is missing or not as this version writes it; empty when there is none."""
+    for name, text in render(layout, cgroup_v1=has_cgroup_v1()).items():
+        if not holds(layout.etc / name, text):
+            return name
+    return next((script.name for script in _scripts() if not holds(layout.bin / script.name, script.read_text())), "")
+
+
+def write(layout: Layout) -> bool:
+    """Write the configuration files and the scripts that Slurm and the hosts run; True when Slurm's own changed."""
+    slurm = system_user("slurm")
+    changed = False
     for name, text in render(layout, cgroup_v1=has_cgroup_v1()).items():
         secret = name == "slurmdbd.conf"  # slurmdbd insists
-        owner = (slurm.pw_uid, slurm.pw_gid) if secret else (0, 0)
-        write_in_place(layout.etc / name, text, 0o600 if secret else 0o644, owner)
-    for folder in (layout.bin, layout.etc / "plugstack.conf.d"):
-        folder.mkdir(exist_ok=True)
-    for script in (_HERE / "scripts").glob("*.sh"):
-        shutil.copyfile(script, layout.bin / script.name)
-        (layout.bin / script.name).chmod(0o755)
+        written = write_in_place(layout.etc / name, text, 0o600 if secret else 0o644, slurm if secret else (0, 0))
+        changed |= written and name in SLURM_FILES
+    for script in _scripts():
+        replace(layout.bin / script.name, script.read_text(), 0o755)
+    return changed
+
+
+def _scripts() -> list[Path]:
+    return sorted((_HERE / "scripts").glob("*.sh"))
 
 
 def runtime_in_use(layout: Layout) -> str:
