@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-COLUMNS, ROWS = 110, 40
+COLUMNS, ROWS = 118, 40
 _ERASED = re.compile(r"[^\n]*\r(?:\x1b\[2?K|(?=[^\n]))")
 THEME = TerminalTheme(
     (22, 27, 34),
@@ -51,8 +51,9 @@ def main(arguments: list[str]) -> int:
         print(f"$ {command}", file=sys.stderr)
         output, code = run(command)
         status = status or code
-        console.print(Text.assemble(("$ ", "bold green"), (command, "bold")), soft_wrap=False)
-        console.print(Text.from_ansi(settled(output)))
+        show(console, Text.assemble(("$ ", "bold green"), (command, "bold")))
+        if output := settled(output):
+            show(console, Text.from_ansi(output))
     Path(target).write_text(self_contained(console.export_svg(title=title, theme=THEME)))
     return status
 
@@ -71,9 +72,16 @@ def run(command: str) -> tuple[str, int]:
     return output.decode(errors="replace"), child.returncode
 
 
+def show(console: Console, text: Text) -> None:
+    """Print as a terminal does: lines are broken at its width, wherever that is."""
+    for line in text.split("\n"):
+        for piece in line.divide(range(COLUMNS, len(line), COLUMNS)):
+            console.print(piece, no_wrap=True, overflow="ignore", crop=False)
+
+
 def settled(output: str) -> str:
-    """The output as it stands on the screen at the end: no line that was erased or written over."""
-    lines = output.replace("\r\n", "\n")
+    """The output as it stands on the screen at the end: no line that was erased or written over, no path of here."""
+    lines = output.replace("\r\n", "\n").replace(os.getcwd(), "~/towline")
     return _ERASED.sub("", lines).rstrip("\n")
 
 
