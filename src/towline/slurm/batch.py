@@ -215,7 +215,7 @@ def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
 
     # No HTML is made here; every value in the template goes through one of the three filters.
-    environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    environment = Environment(undefined=StrictUndefined, autoescape=False, trim_blocks=True, keep_trailing_newline=True)  # noqa: S701
     environment.filters.update(directive=quote_directive, comment=one_line, shell=quote_shell)
     source = (resources.files("towline.slurm") / "templates" / "batch.sh.j2").read_text(encoding="utf-8")
     return environment.from_string(source)

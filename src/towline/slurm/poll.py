@@ -10,9 +10,9 @@ from towline.slurm.commands import chunks
 from towline.slurm.frames import Frame, is_complete, parse_frames, plain_id
 from towline.slurm.parse import JobHistory, QueueRow, SlurmId, parse_sacct, parse_sbatch, parse_squeue
 
-_JOB_ID = re.compile(r"[A-Za-z0-9_.-]+")
+_JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SLURM_ID = re.compile(r"\d+(?:[_+]\d+)?")
-_CLUSTER = re.compile(r"[A-Za-z0-9_.-]*")
+_CLUSTER = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _KEY = re.compile(r"[a-z_]+")
 
 
@@ -51,8 +51,12 @@ class Query:
 
     @property
     def answered(self) -> bool:
-        """Whether silence about an id means that it is not there; squeue exits with 1 for one unknown id."""
-        return self.exit_code == 0 or (self.command == "squeue" and "invalid job id" in self.error.lower())
+        """Whether silence about an id means that it is not there.
+
+        squeue exits with 1 for a single unknown id; where a site keeps no accounting, sacct can add nothing.
+        """
+        unknown = self.command == "squeue" and "invalid job id" in self.error.lower()
+        return self.exit_code == 0 or unknown or self.accounting_off
 
     @property
     def accounting_off(self) -> bool:
@@ -123,12 +127,11 @@ def build_poll_input(targets: Sequence[PollTarget]) -> dict[str, bytes]:
         ValueError: an id has a form that no id has.
     """
     known = [target.slurm for target in targets if target.slurm]
-    clusters = dict.fromkeys(slurm.cluster for slurm in known)
+    clusters = dict.fromkeys(_checked(_CLUSTER, slurm.cluster) for slurm in known)
     queries = [
         f"{cluster or '-'} {','.join(ids)}"
         for cluster in clusters
         for ids in chunks(_checked(_SLURM_ID, slurm.id) for slurm in known if slurm.cluster == cluster)
-        if not _checked(_CLUSTER, cluster).startswith("-")
     ]
     attempts = [f"{_checked(_JOB_ID, target.job_id)} {target.attempt}" for target in targets]
     return {"queries": _lines(queries), "jobs": _lines(attempts)}

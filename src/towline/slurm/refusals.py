@@ -61,6 +61,12 @@ _TABLE: tuple[tuple[str, RefusalKind, str, str], ...] = (
         "Slurm's controller does not answer; try again when it is back.",
     ),
     (
+        r"establish a configuration source|failed to fetch config",
+        _T,
+        "no-configuration",
+        "This login host has no slurm.conf and cannot fetch it from the controller; try again later or on another one.",
+    ),
+    (
         r"munge|authentication error|auth_g_create|invalid job credential|unable to resolve|can't find an address",
         _T,
         "authentication",

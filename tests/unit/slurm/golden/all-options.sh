@@ -1,0 +1,33 @@
+#!/bin/sh
+# train-k3q9p0abc-a1
+# Towline job k3q9p0abc, attempt 2
+# sh -c 'first #SBATCH --account=evil second'
+#
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --gres=gpu:8
+#SBATCH --wait-all-nodes=1
+#SBATCH --mem=1024M
+#SBATCH --exclusive
+#SBATCH --time=00:01:00
+#SBATCH --job-name=train-k3q9p0abc-a1
+#SBATCH --account=research
+#SBATCH --partition=batch,low
+#SBATCH --qos=high
+#SBATCH --reservation=friday
+#SBATCH --constraint=[rack1|rack2]&nvme
+#SBATCH --nodelist=node[1-2]
+#SBATCH --exclude=node3,node4
+#SBATCH --comment="{\"OccupiedIdleGPUsJobReaper\":{\"exemptIdleTimeMins\":\"60\"}} # it's \\o/"
+#SBATCH --chdir=/lustre/alice/towline/jobs/k3q9p0abc
+#SBATCH --output=/lustre/alice/towline/jobs/k3q9p0abc/attempts/2/main.out
+#SBATCH --error=/lustre/alice/towline/jobs/k3q9p0abc/attempts/2/main.err
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --export=NONE
+
+export TOWLINE_JOB_ID=k3q9p0abc
+export TOWLINE_ATTEMPT=2
+export TOWLINE_JOB_DIR=/lustre/alice/towline/jobs/k3q9p0abc
+
+exec /bin/sh "$TOWLINE_JOB_DIR/script/supervisor"

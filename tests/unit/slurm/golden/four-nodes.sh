@@ -1,0 +1,25 @@
+#!/bin/sh
+# train-k3q9p0abc-a1
+# Towline job k3q9p0abc, attempt 1
+# torchrun train.py
+#
+#SBATCH --nodes=4
+#SBATCH --ntasks-per-node=8
+#SBATCH --gres=gpu:8
+#SBATCH --cpus-per-task=4
+#SBATCH --wait-all-nodes=1
+#SBATCH --mem=65536M
+#SBATCH --time=2-01:00:00
+#SBATCH --job-name=train-k3q9p0abc-a1
+#SBATCH --chdir=/lustre/alice/towline/jobs/k3q9p0abc
+#SBATCH --output=/lustre/alice/towline/jobs/k3q9p0abc/attempts/1/main.out
+#SBATCH --error=/lustre/alice/towline/jobs/k3q9p0abc/attempts/1/main.err
+#SBATCH --open-mode=append
+#SBATCH --requeue
+#SBATCH --export=NONE
+
+export TOWLINE_JOB_ID=k3q9p0abc
+export TOWLINE_ATTEMPT=1
+export TOWLINE_JOB_DIR=/lustre/alice/towline/jobs/k3q9p0abc
+
+exec /bin/sh "$TOWLINE_JOB_DIR/script/supervisor"

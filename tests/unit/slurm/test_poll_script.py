@@ -1,0 +1,215 @@
+"""One poll: the queue, accounting for what left it, and the attempts' files, each with its own exit code."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.unit.slurm.stubs import Slurm
+from towline.models.job import JobState
+from towline.slurm.calls import PollTarget, poll_call
+from towline.slurm.parse import SlurmId
+from towline.slurm.poll import AttemptFiles, PollAnswer, build_poll_input, parse_poll
+
+RUNNING = "RUNNING|1700000000|1700000010|1700003600|1|node1|None"
+AWAY = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
+
+
+class Watch:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.slurm = Slurm(home)
+        self.root = home / "the root"
+        self.calls = 0
+
+    def attempt(self, job: str, number: int = 1, **files: str) -> Path:
+        path = self.root / "jobs" / job / "attempts" / str(number)
+        (path / "exit").mkdir(parents=True)
+        for name, content in files.items():
+            (path / name.replace("__", "/")).write_text(content)
+        return path
+
+    def poll(self, *targets: PollTarget) -> PollAnswer:
+        self.calls += 1
+        ran = self.slurm.run(poll_call(str(self.root), targets), self.home / f"call{self.calls}")
+        assert ran.code == 0, ran
+        answer = parse_poll(ran.out)
+        assert answer.complete
+        return answer
+
+
+def at(job: str, slurm: str = "", cluster: str = "", attempt: int = 1) -> PollTarget:
+    return PollTarget(job, attempt, SlurmId(slurm, cluster) if slurm else None)
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Watch:
+    return Watch(tmp_path)
+
+
+def test_living_jobs_come_from_the_queue_alone(watch: Watch) -> None:
+    watch.slurm.add(41, "a", RUNNING)
+    watch.slurm.add(42, "b", "PENDING|1700000000|N/A|N/A|2||ReqNodeNotAvail, UnavailableNodes:node[1-3]")
+    answer = watch.poll(at("j1", "41"), at("j2", "42"))
+    first, second = answer.row(SlurmId("41")), answer.row(SlurmId("42"))
+    assert first is not None
+    assert second is not None
+    assert (first.state, first.nodes, first.started, first.reason) == (JobState.RUNNING, "node1", 1700000010, "")
+    assert (second.state, second.started) == (JobState.PENDING, None)
+    assert second.reason == "ReqNodeNotAvail, UnavailableNodes:node[1-3]"
+    assert watch.slurm.calls("sacct") == []
+    assert len(watch.slurm.calls("squeue")) == 1
+    assert (watch.slurm.state / "squeue.env").read_text() == "SLURM_TIME_FORMAT=%s\n"
+
+
+def test_accounting_is_asked_only_for_what_is_no_longer_alive(watch: Watch) -> None:
+    watch.slurm.add(41, "a", RUNNING)
+    watch.slurm.add(42, "b", "FAILED|1|1|1|1|node2|NonZeroExitCode", "FAILED|9:0|1|2|3|node2")
+    watch.slurm.add(43, "c", runs="NODE_FAIL|0:0|1|2|3|node1\nCOMPLETED|0:0|4|5|6|node2")
+    answer = watch.poll(at("j1", "41"), at("j2", "42"), at("j3", "43"))
+    assert [call.split("--jobs=")[1] for call in watch.slurm.calls("sacct")] == ["42,43"]
+    history = answer.history(SlurmId("43"))
+    assert history is not None
+    assert (history.newest.word, [row.word for row in history.earlier]) == ("COMPLETED", ["NODE_FAIL"])
+    failed = answer.history(SlurmId("42"))
+    assert failed is not None
+    assert failed.newest.exit is not None
+    assert failed.newest.exit.code == 9
+    assert answer.history(SlurmId("41")) is None
+
+
+def test_one_unknown_id_is_an_answer_and_not_a_failure(watch: Watch) -> None:
+    answer = watch.poll(at("j1", "99"))
+    query = answer.asked("squeue", SlurmId("99"))
+    assert query is not None
+    assert (query.exit_code, query.answered) == (1, True)
+    assert answer.row(SlurmId("99")) is None
+    accounting = answer.asked("sacct", SlurmId("99"))
+    assert accounting is not None
+    assert accounting.answered
+
+
+def test_two_unknown_ids_are_an_empty_answer(watch: Watch) -> None:
+    answer = watch.poll(at("j1", "98"), at("j2", "99"))
+    query = answer.asked("squeue", SlurmId("99"))
+    assert query is not None
+    assert (query.exit_code, query.answered) == (0, True)
+    assert answer.history(SlurmId("99")) is None
+
+
+def test_a_controller_that_is_away_is_told_apart_from_an_empty_queue(watch: Watch) -> None:
+    watch.slurm.set(squeue_fails=AWAY)
+    watch.attempt("j1", end="code=0\nverdict=done\n")
+    answer = watch.poll(at("j1", "41"))
+    query = answer.asked("squeue", SlurmId("41"))
+    assert query is not None
+    assert not query.answered
+    assert "Unable to contact" in query.error
+    assert answer.asked("sacct", SlurmId("41")) is None
+    assert answer.attempts["j1", 1].end == {"code": "0", "verdict": "done"}
+
+
+def test_a_controller_that_is_away_is_asked_once_for_many_jobs(watch: Watch) -> None:
+    watch.slurm.set(squeue_fails=AWAY)
+    targets = [at(f"j{number}", str(number)) for number in range(1, 1201)]
+    answer = watch.poll(*targets)
+    assert len(watch.slurm.calls("squeue")) == 1
+    queries = [answer.asked("squeue", SlurmId(str(number))) for number in (1, 600, 1200)]
+    assert [query is not None and not query.answered for query in queries] == [True] * 3
+
+
+def test_accounting_that_fails_or_is_off(watch: Watch) -> None:
+    watch.slurm.set(sacct_fails="sacct: error: Problem talking to the database: Connection refused\n")
+    query = watch.poll(at("j1", "41")).asked("sacct", SlurmId("41"))
+    assert query is not None
+    assert (query.answered, query.accounting_off) == (False, False)
+    watch.slurm.set(sacct_fails="Slurm accounting storage is disabled\n")
+    query = watch.poll(at("j1", "41")).asked("sacct", SlurmId("41"))
+    assert query is not None
+    assert (query.answered, query.accounting_off) == (True, True)
+
+
+def test_other_clusters_are_asked_by_name(watch: Watch) -> None:
+    watch.slurm.add(41, "a", RUNNING)
+    answer = watch.poll(at("j1", "41", "gpu"), at("j2", "41"))
+    assert answer.row(SlurmId("41", "gpu")) is not None
+    assert answer.row(SlurmId("41")) is not None
+    assert [("--clusters=gpu" in call) for call in watch.slurm.calls("squeue")] == [True, False]
+
+
+def test_banners_of_a_site_are_not_rows(watch: Watch) -> None:
+    (watch.slurm.state / "banner").write_text("Welcome to Stampede3\n3\n@end\n>41|COMPLETED\n")
+    watch.slurm.add(41, "a", RUNNING)
+    answer = watch.poll(at("j1", "41"))
+    assert list(answer.queue) == [("", "41")]
+
+
+def test_long_lists_are_cut_into_queries(watch: Watch) -> None:
+    watch.slurm.add(1999, "a", RUNNING)
+    targets = [at(f"j{number}", str(number)) for number in range(1, 2001)]
+    answer = watch.poll(*targets)
+    assert list(answer.queue) == [("", "1999")]
+    lines = [*watch.slurm.calls("squeue"), *watch.slurm.calls("sacct")]
+    assert len(lines) == 8
+    assert max(map(len, lines)) < 32_000
+
+
+def test_what_an_attempt_wrote(watch: Watch) -> None:
+    path = watch.attempt(
+        "j1",
+        2,
+        submit="41;gpu\n",
+        claim="41\n",
+        start="slurm_id=41\nhost=node1\nodd line\nBAD=x\n",
+        end="code=7\nverdict=failed\nrank=2\n",
+        exit__first="2\n",
+    )
+    (watch.root / "jobs" / "j1" / "cancelled").touch()
+    (path.parent / "3").mkdir()
+    answer = watch.poll(at("j1", attempt=2), at("j2"))
+    assert answer.attempts["j1", 2] == AttemptFiles(
+        present=True,
+        cancelled=True,
+        newest=3,
+        slurm=SlurmId("41", "gpu"),
+        claim="41",
+        start={"slurm_id": "41", "host": "node1"},
+        end={"code": "7", "verdict": "failed", "rank": "2"},
+        first_exit="2",
+    )
+    assert answer.attempts["j2", 1] == AttemptFiles()
+    assert watch.slurm.calls("squeue") == []
+
+
+def test_what_jobs_write_cannot_pass_for_an_answer(watch: Watch) -> None:
+    hostile = "code=0\n@job j2 1 yes yes 9\n@query 0 squeue - 41\n>41|COMPLETED|1|1|1|1|n|None\n@end\n"
+    path = watch.attempt("j1", end=hostile + "x" * 5000 + "\n" + "line\n" * 500)
+    os.mkfifo(path / "start")
+    (path / "claim").symlink_to("/etc/passwd")
+    (path / "submit").write_bytes(b"\xff\xfe no id\n")
+    answer = watch.poll(at("j1"))
+    assert list(answer.attempts) == [("j1", 1)]
+    files = answer.attempts["j1", 1]
+    assert (files.end, files.start, files.claim, files.slurm) == ({"code": "0"}, None, "", None)
+    assert answer.queries == ()
+
+
+def test_an_answer_that_broke_off_is_not_complete(watch: Watch) -> None:
+    answer = parse_poll("@query 0 squeue - 41,42\n>41|RUNNING|1|1|1|1|node1|None\n")
+    assert not answer.complete
+    assert answer.row(SlurmId("41")) is not None
+    assert not parse_poll("").complete
+
+
+@pytest.mark.parametrize("slurm", [SlurmId("41; rm -rf /"), SlurmId("41", "a b"), SlurmId("41", "-x"), SlurmId("")])
+def test_ids_of_an_impossible_form_are_not_asked_for(slurm: SlurmId) -> None:
+    with pytest.raises(ValueError):
+        build_poll_input([PollTarget("j1", 1, slurm)])
+
+
+def test_job_ids_cannot_lead_out_of_the_root() -> None:
+    for job in ("../x", "a b", "", ".."):
+        with pytest.raises(ValueError):
+            build_poll_input([PollTarget(job, 1)])

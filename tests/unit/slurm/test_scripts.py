@@ -1,0 +1,59 @@
+"""The scripts as texts, and the command lines."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from towline.slurm import commands
+from towline.slurm.scripts import ScriptName, script
+from towline.slurm.submission import ScriptExit
+
+NAMES: tuple[ScriptName, ...] = get_args(ScriptName)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_script_is_one_sound_text(name: ScriptName) -> None:
+    text = script(name)
+    assert text.startswith("#!/bin/sh\n")
+    assert not re.search(r"^\. \./\w+\.sh", text, re.MULTILINE)
+    for shell in ("sh", "dash"):
+        checked = subprocess.run(
+            ["shellcheck", f"--shell={shell}", "-"], input=text, capture_output=True, text=True, check=False
+        )
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_every_exit_code_of_the_scripts_has_a_name() -> None:
+    used = {int(code) for name in NAMES for code in re.findall(r"\bexit (\d+)", script(name))}
+    assert used - {0} <= set(ScriptExit)
+    assert set(ScriptExit) - {ScriptExit.OK} <= used
+
+
+def test_command_lines() -> None:
+    assert commands.sbatch("/j/script/batch") == ("sbatch", "--parsable", "/j/script/batch")
+    assert commands.squeue(["1", "2"], "gpu")[-2:] == ("--clusters=gpu", "--jobs=1,2")
+    assert commands.sacct(["1"])[-1] == "--jobs=1"
+    assert commands.scancel(["1", "2"], "gpu") == ("scancel", "--clusters=gpu", "1", "2")
+    assert commands.sinfo()[0] == "sinfo"
+    assert commands.show_config() == ("scontrol", "show", "config")
+    assert commands.show_partitions()[-1] == "partition"
+
+
+@given(st.lists(st.integers(1, 10**9).map(str)))
+def test_chunks_hold_every_id_once_and_fit_a_line(ids: list[str]) -> None:
+    lists = commands.chunks(ids)
+    assert [job_id for chunk in lists for job_id in chunk] == list(dict.fromkeys(ids))
+    assert all(0 < len(chunk) <= 500 for chunk in lists)
+    assert all(len(",".join(chunk)) < 32_000 for chunk in lists)
+
+
+def test_long_ids_make_shorter_chunks() -> None:
+    lists = commands.chunks(f"{number}_{'1' * 100}" for number in range(1000))
+    assert all(len(",".join(chunk)) <= 32_000 for chunk in lists)
+    assert sum(map(len, lists)) == 1000

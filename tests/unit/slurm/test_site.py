@@ -1,0 +1,109 @@
+"""What a cluster says of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.slurm.stubs import Slurm
+from towline.models.site import Partition
+from towline.slurm.calls import facts_call
+from towline.slurm.site import parse_facts, parse_gpus, parse_limit, parse_partitions
+
+SCONTROL = (
+    "PartitionName=batch AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL AllocNodes=ALL Default=YES QoS=N/A "
+    "DefaultTime=01:00:00 DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO MaxNodes=UNLIMITED "
+    "MaxTime=04:00:00 MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED Nodes=node[1-4] PriorityJobFactor=1 PriorityTier=1 "
+    "RootOnly=NO ReqResv=NO OverSubscribe=NO OverTimeLimit=NONE PreemptMode=OFF State=UP TotalCPUs=256 TotalNodes=4 "
+    "SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=256,node=4\n"
+    "PartitionName=long Default=NO DefaultTime=NONE MaxNodes=2 MaxTime=14-00:00:00 State=DRAIN TotalNodes=1\n"
+    "PartitionName=free Default=NO DefaultTime=NONE MaxNodes=1 MaxTime=UNLIMITED Nodes=(null) State=UP TotalNodes=0\n"
+)
+SINFO = (
+    "batch|3|64|512000|gpu:h100:8(S:0-1)\n"
+    "batch|1|32|256000+|gpu:a100:4(S:2,4,7),shard:8\n"
+    "long|1|8|16000|(null)\n"
+    "Welcome to the cluster | 3\n"
+)
+CONFIG = (
+    "Configuration data as of 2026-11-30T00:28:33\n"
+    "ClusterName             = lab\n"
+    "MessageTimeout          = 25 sec\n"
+    "SLURM_VERSION           = 22.05.8\n"
+)
+
+
+def test_partitions() -> None:
+    batch, long, free = parse_partitions(SCONTROL, SINFO)
+    assert batch == Partition(
+        name="batch",
+        default=True,
+        max_time=4 * 3600,
+        default_time=3600,
+        nodes=4,
+        gpus_per_node=8,
+        gpu_types=("h100", "a100"),
+        cpus_per_node=64,
+        memory_per_node=512000,
+    )
+    assert (long.available, long.max_time, long.max_nodes, long.default_time) == (False, 14 * 86400, 2, None)
+    assert (long.gpus_per_node, long.gpu_types, long.cpus_per_node) == (0, (), 8)
+    assert (free.max_time, free.nodes, free.gpus_per_node) == (None, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("gres", "expected"),
+    [
+        ("gpu:h100:8(S:0-1)", (("h100", 8),)),
+        ("gpu:8", (("", 8),)),
+        ("gpu", (("", 1),)),
+        ("gpu:a100:4(S:2,4,7)", (("a100", 4),)),
+        ("gpu:a100:2(S:0),gpu:a100:2(S:1),nvme:no_consume:4K", (("a100", 4),)),
+        ("gpu:h100:4,gpu:1g.10gb:7(IDX:0-1,3)", (("h100", 4), ("1g.10gb", 7))),
+        ("craynetwork:4,gpu:2", (("", 2),)),
+        ("shard:h100:8", ()),
+        ("gpu:tesla:no_consume:2", (("tesla", 2),)),
+        ("(null)", ()),
+        ("", ()),
+        ("N/A", ()),
+    ],
+)
+def test_gpus_of_a_node(gres: str, expected: tuple[tuple[str, int], ...]) -> None:
+    assert parse_gpus(gres) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("04:00:00", 14400),
+        ("1-00:00:00", 86400),
+        ("14-12:30:15", 14 * 86400 + 12 * 3600 + 30 * 60 + 15),
+        ("30:00", 1800),
+        ("UNLIMITED", None),
+        ("INFINITE", None),
+        ("NONE", None),
+        ("", None),
+    ],
+)
+def test_limits(text: str, expected: int | None) -> None:
+    assert parse_limit(text) == expected
+
+
+def test_the_facts_script_and_its_reader(tmp_path: Path) -> None:
+    slurm = Slurm(tmp_path)
+    slurm.set(**{"scontrol.config": CONFIG, "scontrol.partition": SCONTROL, "sinfo.text": SINFO})
+    ran = slurm.run(facts_call(), tmp_path / "call")
+    facts = parse_facts(ran.out, asked=7.0)
+    assert (facts.cluster, facts.version, facts.message_timeout, facts.asked) == ("lab", "22.05.8", 25, 7.0)
+    assert [part.name for part in facts.partitions] == ["batch", "long", "free"]
+
+
+def test_a_query_that_failed_is_not_an_empty_cluster(tmp_path: Path) -> None:
+    slurm = Slurm(tmp_path)
+    slurm.set(**{"scontrol.config": CONFIG, "sinfo.text": SINFO})
+    ran = slurm.run(facts_call(), tmp_path / "call")
+    with pytest.raises(ValueError, match="No such file"):
+        parse_facts(ran.out)
+    with pytest.raises(ValueError, match="broke off"):
+        parse_facts(ran.out.replace("@end", ""))

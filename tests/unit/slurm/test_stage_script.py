@@ -1,0 +1,221 @@
+"""Staging: everything is checked before anything is changed, and the job directory appears whole or not at all."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.slurm.stubs import Ran, Slurm, ended
+from towline.models.errors import PlanRefused, StagingFailed
+from towline.slurm.calls import RequiredPath, Submission, stage_call
+from towline.slurm.commands import sbatch
+from towline.slurm.parse import SlurmId
+from towline.slurm.submission import Came, ScriptExit, SubmitAnswer, parse_submission, submission_error
+
+JOB = "k3q9p0abc"
+TOKEN = f"train-{JOB}-a1"
+FILES = {
+    "job.json": b"{}\n",
+    "script/batch": f"#!/bin/sh\n#SBATCH --job-name={TOKEN}\n".encode(),
+    "script/env": "export A='ü b'\n".encode(),
+    "script/deep/er/file": b"\0\xff",
+}
+
+
+class Site:
+    """A cluster with a root that does not exist yet."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.slurm = Slurm(home)
+        self.root = home / "lustre" / "my root"
+        self.job = self.root / "jobs" / JOB
+        self.calls = 0
+
+    def submission(self) -> Submission:
+        return Submission(str(self.root), JOB, 1, TOKEN, sbatch(f"{self.job}/script/batch"), time.time())
+
+    def where(self) -> Path:
+        self.calls += 1
+        return self.home / f"call{self.calls}"
+
+    def stage(self, *required: RequiredPath) -> SubmitAnswer:
+        return read(self.slurm.run(stage_call(self.submission(), FILES, required), self.where()))
+
+
+def read(ran: Ran) -> SubmitAnswer:
+    return parse_submission(ran.code, ran.out, ran.err)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def test_one_call_makes_the_directory_and_submits(site: Site) -> None:
+    answer = site.stage()
+    assert (answer.exit, answer.slurm, answer.came) == (ScriptExit.OK, SlurmId("41"), Came.SUBMITTED)
+    assert {name: (site.job / name).read_bytes() for name in FILES} == FILES
+    assert (site.root / "results" / JOB).readlink() == Path(f"../jobs/{JOB}/results")
+    assert (site.root / "results" / JOB).resolve() == site.job / "results"
+    assert [path.name for path in (site.root / "jobs").iterdir()] == [JOB]
+
+
+def test_everything_is_private(site: Site) -> None:
+    site.stage()
+    everything = [path for path in site.root.rglob("*") if not path.is_symlink()]
+    assert {path.stat().st_mode & 0o077 for path in everything} == {0}
+
+
+def test_the_same_call_again_changes_nothing_and_gives_the_same_answer(site: Site) -> None:
+    site.stage()
+    (site.job / "script" / "env").write_text("kept")
+    answer = site.stage()
+    assert (answer.slurm, answer.came) == (SlurmId("41"), Came.RECORDED)
+    assert (site.job / "script" / "env").read_text() == "kept"
+    assert site.slurm.jobs == [41]
+
+
+def test_two_calls_at_once_make_one_directory_and_one_job(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / str(number)).mkdir()
+        site = Site(tmp_path / str(number))
+        call = stage_call(site.submission(), FILES)
+        answers = [read(ended(ran)) for ran in [site.slurm.start(call, site.where()) for _ in range(3)]]
+        assert site.slurm.jobs == [41]
+        assert {answer.exit for answer in answers} <= {ScriptExit.OK, ScriptExit.IN_FLIGHT}
+        assert [path.name for path in (site.root / "jobs").iterdir()] == [JOB]
+        assert (site.job / "script" / "batch").is_file()
+
+
+def test_all_missing_paths_are_named_before_anything_is_changed(site: Site, tmp_path: Path) -> None:
+    there = tmp_path / "with  two blanks "
+    there.mkdir()
+    wanted = (
+        RequiredPath(str(there)),
+        RequiredPath("/nowhere/a"),
+        RequiredPath(f"{there}/image.sqsh", readable_file=True),
+        RequiredPath(str(there), readable_file=True),
+    )
+    answer = site.stage(*wanted)
+    assert answer.exit is ScriptExit.PATHS_MISSING
+    assert answer.missing == ("/nowhere/a", f"{there}/image.sqsh")
+    assert answer.unreadable == (str(there),)
+    error = submission_error(answer)
+    assert isinstance(error, PlanRefused)
+    assert "/nowhere/a" in error.why
+    assert not site.root.exists()
+    assert site.slurm.calls("sbatch") == []
+
+
+def test_jobs_that_others_can_write_to_is_refused(site: Site) -> None:
+    (site.root / "jobs").mkdir(parents=True)
+    for mode in (0o770, 0o707, 0o722):
+        (site.root / "jobs").chmod(mode)
+        answer = site.stage()
+        assert answer.exit is ScriptExit.UNSAFE, oct(mode)
+    (site.root / "jobs").chmod(0o755)
+    assert site.stage().exit is ScriptExit.OK
+
+
+def test_a_link_in_place_of_jobs_is_refused(site: Site, tmp_path: Path) -> None:
+    site.root.mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (site.root / "jobs").symlink_to(tmp_path / "elsewhere")
+    assert site.stage().exit is ScriptExit.UNSAFE
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_link_in_place_of_the_job_is_refused(site: Site, tmp_path: Path) -> None:
+    (site.root / "jobs").mkdir(parents=True, mode=0o700)
+    (tmp_path / "elsewhere").mkdir()
+    site.job.symlink_to(tmp_path / "elsewhere")
+    assert site.stage().exit is ScriptExit.UNSAFE
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_root_that_cannot_be_made_is_named(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    call = stage_call(replace(site.submission(), root=f"{tmp_path}/file/root"), FILES)
+    answer = read(site.slurm.run(call, site.where()))
+    assert answer.exit is ScriptExit.BAD_ROOT
+    assert "Not a directory" in answer.notices
+    assert isinstance(submission_error(answer), StagingFailed)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("No space left on device", ScriptExit.NO_SPACE),
+        ("Disk quota exceeded", ScriptExit.NO_SPACE),
+        ("Input/output error", ScriptExit.STAGING),
+    ],
+)
+def test_a_write_that_fails_leaves_nothing_and_says_why(site: Site, said: str, expected: ScriptExit) -> None:
+    copy = site.slurm.bin / "cp"
+    copy.write_text(f"#!/bin/sh\nfor to; do :; done\nmkdir -p \"$to/script\"\necho 'cp: x: {said}' >&2\nexit 1\n")
+    copy.chmod(0o755)
+    answer = site.stage()
+    assert answer.exit is expected
+    assert said in answer.notices
+    assert list((site.root / "jobs").iterdir()) == []
+    assert site.slurm.calls("sbatch") == []
+    copy.unlink()
+    assert site.stage().exit is ScriptExit.OK
+
+
+PLACES = "PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/cm/shared/apps/slurm/current/bin\n"
+
+
+def without_slurm(site: Site, login_shell: str) -> Ran:
+    """A call on a host whose PATH has every command but Slurm's; the user's login shell is the given script."""
+    call = stage_call(site.submission(), FILES)
+    assert PLACES in call.script
+    tools = site.home / "tools"
+    tools.mkdir()
+    for tool in Path("/bin").iterdir():
+        if not (site.slurm.bin / tool.name).exists():
+            (tools / tool.name).symlink_to(tool)
+    shell = site.home / "myshell"
+    shell.write_text(login_shell)
+    shell.chmod(0o755)
+    bare = replace(call, script=call.script.replace(PLACES, ""))
+    return site.slurm.run(bare, site.where(), PATH=str(tools), SHELL=str(shell))
+
+
+def test_slurm_missing_is_told_before_anything_is_changed(site: Site) -> None:
+    answer = read(without_slurm(site, "#!/bin/sh\necho Welcome\nexit 1\n"))
+    assert answer.exit is ScriptExit.NO_SLURM
+    assert f"{site.home}/tools" in answer.notices
+    assert not site.root.exists()
+
+
+def test_the_login_shell_may_know_where_slurm_is(site: Site) -> None:
+    knows = f'#!/bin/sh\n[ "$1" = -lc ] || exit 9\necho Welcome\nPATH={site.slurm.bin}:$PATH\neval "$2"\n'
+    assert read(without_slurm(site, knows)).came is Came.SUBMITTED
+
+
+def test_the_setup_line_comes_before_slurm_and_its_chatter_is_dropped(site: Site) -> None:
+    hidden = site.home / "module"
+    site.slurm.bin.rename(hidden)
+    line = f"echo 77; PATH={hidden}:$PATH"
+    answer = read(site.slurm.run(stage_call(site.submission(), FILES, setup=line), site.where()))
+    assert answer.slurm == SlurmId("41")
+
+
+def test_a_setup_line_that_is_no_shell_is_named(site: Site) -> None:
+    answer = read(site.slurm.run(stage_call(site.submission(), FILES, setup="if then"), site.where()))
+    assert answer.exit is ScriptExit.NO_SLURM
+    assert "setup line" in answer.notices
+
+
+def test_an_odd_name_for_a_file_is_refused() -> None:
+    submission = Submission("/root", JOB, 1, TOKEN, ("sbatch",), 0.0)
+    for name in ("../up", "/abs", "a/../../b", ""):
+        with pytest.raises(ValueError):
+            stage_call(submission, {name: b""})
+    with pytest.raises(ValueError):
+        stage_call(submission, {}, [RequiredPath("/a\n/b")])
