@@ -29,7 +29,7 @@ def test_a_command_has_a_terminal_and_its_exit_status_is_kept() -> None:
 
 
 def test_the_picture_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
-    assert record.main([str(tmp_path / "a.svg"), "title", "echo seen", f"cd {os.getcwd()} && pwd"]) == 0
+    assert record.main([str(tmp_path / "a.svg"), "title", "echo seen", "pwd"]) == 0
     picture = (tmp_path / "a.svg").read_text()
     assert "seen" in picture
     assert "url(http" not in picture
