@@ -40,7 +40,7 @@ def slurm_version() -> tuple[int, int]:
     return int(year), int(month)
 
 
-def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
+def render(layout: Layout, *, cgroup_v1: bool, version: tuple[int, int]) -> dict[str, str]:
     """Every configuration file by its name in etc/."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -50,7 +50,7 @@ def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
     values: dict[str, object] = {
         "root": layout.root,
         "cgroup_v1": cgroup_v1,
-        "slurm_version": slurm_version(),
+        "slurm_version": version,
         "ctl": CTL,
         "nodes": NODES,
         "static_nodes": STATIC_NODES,
@@ -69,7 +69,7 @@ def render(layout: Layout, *, cgroup_v1: bool) -> dict[str, str]:
 
 def outdated(layout: Layout) -> str:
     """The name of a file that is missing or not as this version writes it; empty when there is none."""
-    for name, text in render(layout, cgroup_v1=has_cgroup_v1()).items():
+    for name, text in _rendered(layout).items():
         if not holds(layout.etc / name, text):
             return name
     return next((script.name for script in _scripts() if not holds(layout.bin / script.name, script.read_text())), "")
@@ -79,13 +79,17 @@ def write(layout: Layout) -> bool:
     """Write the configuration files and the scripts that Slurm and the hosts run; True when Slurm's own changed."""
     slurm = system_user("slurm")
     changed = False
-    for name, text in render(layout, cgroup_v1=has_cgroup_v1()).items():
+    for name, text in _rendered(layout).items():
         secret = name == "slurmdbd.conf"  # slurmdbd insists
         written = write_in_place(layout.etc / name, text, 0o600 if secret else 0o644, slurm if secret else (0, 0))
         changed |= written and name in SLURM_FILES
     for script in _scripts():
         replace(layout.bin / script.name, script.read_text(), 0o755)
     return changed
+
+
+def _rendered(layout: Layout) -> dict[str, str]:
+    return render(layout, cgroup_v1=has_cgroup_v1(), version=slurm_version())
 
 
 def _scripts() -> list[Path]:

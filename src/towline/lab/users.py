@@ -78,8 +78,9 @@ def _make_home(layout: Layout, user: User) -> None:
 
 
 def _system_lines(text: str) -> list[str]:
-    lines = [line for line in text.splitlines() if line.count(":") >= 3]
-    return [line for line in lines if not _FIRST_PERSON <= int(line.split(":")[2]) <= _LAST_PERSON]
+    entries = [(line, line.split(":")) for line in text.splitlines()]
+    numbered = [(line, int(fields[2])) for line, fields in entries if len(fields) > 3 and fields[2].isdecimal()]
+    return [line for line, number in numbered if not _FIRST_PERSON <= number <= _LAST_PERSON]
 
 
 def _lines(lines: list[str]) -> str:
