@@ -1,0 +1,175 @@
+"""The system's OpenSSH as a `Remote`: one shared connection per login host, failover, bounded channels."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from towline.models.errors import ConfigError
+from towline.remote.access import Access
+from towline.remote.archive import Payload
+from towline.remote.base import Ending, Operation, Outcome, Sink
+from towline.remote.channel import Talk, converse
+from towline.remote.diagnosis import last_line
+from towline.remote.framing import bootstrap_line
+from towline.remote.master import LoginFailed, Master
+from towline.remote.slots import Slots
+
+_PATIENCE = 3.0
+"""Seconds for an operation to stop on the other side before we stop listening."""
+_REFUSALS = 60.0
+"""Seconds to go on trying while the server refuses channels."""
+_REOPENS = 2
+"""Times that one call has a lost connection opened again."""
+_NO_CHANNEL = re.compile(r"session request failed|refused session request|Session open refused|open failed")
+_MAYBE_SENT = re.compile(r"read from master failed")
+"""The master died while it opened the channel; it may have passed the command on."""
+
+
+class OpenSSH:
+    """Runs operations on the first login host that can be reached.
+
+    Args:
+        hosts: names for ssh (aliases of ~/.ssh/config count), in order of preference.
+        access: user, port, key and known hosts, as far as the profile gives them.
+        control_dir: a private directory for sockets; None takes `$XDG_RUNTIME_DIR/towline`, and where that is not
+            to be had a private one under /tmp.
+        channels: calls at a time per host; fewer if the server (MaxSessions) wants that.
+        linger: seconds that a connection stays for the next process; 0 ends it at `close`.
+
+    Attributes:
+        calls: operations that went over a connection.
+        host: the login host that worked last; it is tried first.
+    """
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        access: Access | None = None,
+        *,
+        control_dir: Path | None = None,
+        channels: int = 8,
+        linger: int = 600,
+    ) -> None:
+        if not hosts or any(not host or host.startswith("-") for host in hosts):
+            raise ConfigError("the cluster's profile names no login host", fix="Set `hosts` in the profile.")
+        self.calls = 0
+        self.host = hosts[0]
+        self._access = access or Access()
+        self._masters = {host: Master(host, self._access, control_dir, linger) for host in hosts}
+        self._slots = {host: Slots(channels) for host in hosts}
+        self._checked = False
+
+    @property
+    def logins(self) -> int:
+        """How many logins this object made."""
+        return sum(master.opened for master in self._masters.values())
+
+    async def run(self, operation: Operation, *, sink: Sink | None = None) -> Outcome:
+        """Run one operation; see `Remote.run`. Its time limit counts from when it has a channel.
+
+        Raises:
+            AccessRefused: a host refused the key, or its host key is not the known one.
+            ConfigError: ssh is missing, its configuration is broken, or the key file is open to others.
+            TransferFailed: a local file could not be read.
+        """
+        if not self._checked:
+            self._access.check()
+            self._checked = True
+        reasons: list[str] = []
+        for host in sorted(self._masters, key=lambda name: name != self.host):
+            outcome = await self._run_on(host, operation, sink)
+            if isinstance(outcome, Outcome):
+                self.host = host
+                return outcome
+            reasons.append(f"{host}: {outcome}")
+        return Outcome(Ending.NOT_STARTED, detail="\n".join(reasons))
+
+    async def close(self) -> None:
+        """End the connections that were made not to stay."""
+        for master in self._masters.values():
+            await master.close()
+
+    async def disconnect(self) -> None:
+        """End this object's connections now, for all processes that share them; the user's own stay."""
+        for master in self._masters.values():
+            await master.disconnect()
+
+    async def _run_on(self, host: str, operation: Operation, sink: Sink | None) -> Outcome | str:
+        """The outcome, or why nothing happened on this host and the next one may be tried."""
+        master, slots = self._masters[host], self._slots[host]
+        reopens = refusals = 0
+        since = time.monotonic()
+        while True:
+            try:
+                generation = await master.ready()
+            except LoginFailed as failed:
+                return str(failed)
+            async with slots:
+                talk = await self._talk(master, operation, sink)
+                refused = _refused(talk)
+                if refused:
+                    slots.refused()
+                elif not _unattached(talk):
+                    slots.worked()
+                    self.calls += 1
+                    return _judge(talk, host, master, generation)
+            if refused:
+                refusals += 1
+                if time.monotonic() - since > _REFUSALS:
+                    return f"it refuses another channel: {last_line(talk.words)}"
+                await asyncio.sleep(_pause(refusals))
+            else:
+                master.lost(generation)
+                reopens += 1
+                if reopens > _REOPENS:
+                    return "the shared connection was lost again and again"
+
+    async def _talk(self, master: Master, operation: Operation, sink: Sink | None) -> Talk:
+        nonce = secrets.token_hex(16)
+        payload = Payload.of(operation, nonce)
+        argv = master.command(nonce, bootstrap_line())
+        return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
+
+
+def _pause(refusals: int) -> float:
+    """Seconds before the next try; spread, so that clients do not come in step."""
+    return min(2.0, 0.05 * 2 ** min(refusals, 6)) * random.uniform(0.5, 1.5)  # noqa: S311
+
+
+def _unattached(talk: Talk) -> bool:
+    """Whether ssh never had a channel for this talk, so that nothing ran."""
+    return talk.err.unattached and not talk.out.started and not (talk.sent and _MAYBE_SENT.search(talk.words))
+
+
+def _refused(talk: Talk) -> bool:
+    """Whether the server did not want one more channel on the connection."""
+    return _unattached(talk) and bool(_NO_CHANNEL.search(talk.words))
+
+
+def _judge(talk: Talk, host: str, master: Master, generation: int) -> Outcome | str:
+    """What a talk over a channel means. ssh's exit status 255 is also any command's; others are the login shell's."""
+    if talk.timed_out:
+        if not talk.out.started:
+            master.lost(generation)  # a connection that hangs must not take the next call along
+        return talk.outcome(host, talk.ending or Ending.UNKNOWN, "the time limit passed")
+    if talk.ending is Ending.DONE:
+        return talk.outcome(host, Ending.DONE)
+    if talk.ending is Ending.NOT_STARTED:
+        return last_line(talk.words) or "the connection was lost while sending"
+    if talk.ending is None and talk.status is not None and 0 <= talk.status < 255:
+        return _no_shell(talk)
+    return talk.outcome(host, Ending.UNKNOWN, last_line(talk.words) or "the connection was lost")
+
+
+def _no_shell(talk: Talk) -> str:
+    """The login shell ended in an orderly way and never ran our line: a forced command or a restricted shell."""
+    lines = f"{talk.out.outside.text()}\n{talk.words}".split("\n")
+    first = next((line.strip() for line in lines if line.strip()), "")
+    said = f"it answered: {first}" if first else "it answered nothing"
+    return f"the account has a forced command or a restricted shell there; {said}"
