@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from towline.engine.events import PullReport, ResultFile
 from towline.models.errors import JOB_ENDED_WITHOUT_CODE
 from towline.models.job import JobRecord, JobState
-from towline.models.plan import Plan
+
+if TYPE_CHECKING:
+    from towline.models.plan import Plan
 
 Document = dict[str, Any]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
 from towline.models.job import JobRecord
-from towline.models.plan import Plan
-from towline.models.spec import JobSpec
+
+if TYPE_CHECKING:
+    from towline.models.plan import Plan
+    from towline.models.spec import JobSpec
 
 
 class Job(Protocol):

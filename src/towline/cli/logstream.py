@@ -6,7 +6,7 @@ import codecs
 import sys
 from typing import TextIO
 
-from towline.cli.terminal import LogFilter, clean
+from towline.cli.terminal import RESET, LogFilter, clean
 from towline.engine.events import LogChunk
 
 
@@ -38,7 +38,8 @@ class LogWriter:
         stream.flush()
         stream.buffer.write(data)
         stream.buffer.flush()
-        self._open_line = stream.isatty() and not data.endswith((b"\n", b"\x1b[0m"))
+        if stream.isatty() and data != RESET.encode():
+            self._open_line = not data.endswith(b"\n")
 
 
 class HeadedLog(LogWriter):

@@ -63,7 +63,8 @@ async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:
     news, start = StatusLine(quiet=quiet), time.monotonic()
     report = await job.pull_results(dest, progress=progress_printer(news))
     took = duration(time.monotonic() - start)
-    news.say(f"{report.files} files, {size(report.bytes)}, in {report.destination} after {took}")
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    news.say(f"{files}, {size(report.bytes)}, in {report.destination} after {took}")
     return report
 
 

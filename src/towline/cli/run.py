@@ -6,14 +6,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from towline.cli import wording
 from towline.cli.documents import job_as_dict, plan_as_dict, print_document, towline_exit
 from towline.cli.doors import Cluster, open_cluster
-from towline.cli.dry_run import plan_text
 from towline.cli.follow import follow
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
@@ -23,7 +22,9 @@ from towline.cli.spec_options import GROUPS, spec_fields, spec_options
 from towline.cli.view import JsonView, TextView
 from towline.models.errors import PlanRefused, UsageError
 from towline.models.job import JobRecord
-from towline.models.spec import JobSpec
+
+if TYPE_CHECKING:
+    from towline.models.spec import JobSpec
 
 _EXAMPLES = examples(
     "towline run -- python train.py --epochs 3",
@@ -89,6 +90,8 @@ def _spec(command: Sequence[str], values: dict[str, Any]) -> JobSpec:
             "the command to run is missing",
             fix="Write it at the end, as in `towline run -- python train.py`, or use --shell TEXT.",
         )
+    from towline.models.spec import JobSpec
+
     return JobSpec.build(**fields, command=tuple(command))
 
 
@@ -100,6 +103,8 @@ async def _run(spec: JobSpec, manner: Manner) -> int:
 
 
 async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
+    from towline.cli.dry_run import plan_text
+
     plan = await cluster.plan(spec)
     status = PlanRefused.exit_status if plan.failures else 0
     if as_json:

@@ -11,6 +11,8 @@ _COLOURS = {
     JobState.REFUSED: RED,
     JobState.CANCELLED: YELLOW,
 }
+_SAYS_NOTHING = ("None", "NonZeroExitCode")
+"""Slurm's reasons that tell a reader nothing which the state and the code do not."""
 
 
 def colour_of(record: JobRecord) -> str:
@@ -44,7 +46,7 @@ def verdict(record: JobRecord) -> str:
     if record.state is JobState.FAILED:
         return f"job {record.id} failed{_with_code(record.last)}{after}{_because(record)}"
     if record.state is JobState.CANCELLED:
-        return f"job {record.id} was cancelled{after}{_because(record)}"
+        return f"job {record.id} was cancelled{after if ran != '0s' else ''}{f': {record.note}' if record.note else ''}"
     return f"job {record.id} is {record.state}{after}{_because(record)}"
 
 
@@ -72,5 +74,6 @@ def _with_code(attempt: Attempt) -> str:
 
 
 def _because(record: JobRecord) -> str:
-    note = record.note or record.last.reason
-    return f": {note}" if note and note != "None" else ""
+    reason = "" if record.last.reason in _SAYS_NOTHING else record.last.reason
+    note = record.note or reason
+    return f": {note}" if note else ""

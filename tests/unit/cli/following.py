@@ -19,6 +19,7 @@ if __name__ == "__main__":
         StateChanged(record(JobState.PENDING, note="nodes are busy")),
         StateChanged(record(nodes="node1")),
         out(b"\x1b[31mstarted\x1b[2J\n"),
+        out(b"an open line"),
         Forever(),
     )
     job = FakeJob(record(), events)

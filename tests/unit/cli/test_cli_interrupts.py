@@ -69,7 +69,7 @@ def test_a_second_ctrl_c_cancels_the_job() -> None:
 def test_both_are_events_for_programs() -> None:
     with following("60", "run", "--json", "--", "x") as process:
         assert process.stdout
-        while b'"log"' not in process.stdout.readline():
+        while b"an open line" not in process.stdout.readline():
             pass
         process.send_signal(signal.SIGINT)
         assert b'"event": "detached"' in process.stdout.readline()
@@ -101,13 +101,14 @@ def test_a_terminal_gets_colours_and_nothing_else_that_steers_it(env: dict[str, 
         argv, cwd=ROOT, stdin=end, stdout=end, stderr=end, env={**base, "TERM": "xterm", **env}
     ) as it:
         os.close(end)
-        seen = _read_terminal(terminal, b"started")
+        seen = _read_terminal(terminal, b"an open line")
         it.send_signal(signal.SIGINT)
         seen += _read_terminal(terminal, None)
         assert it.wait() == 130
     os.close(terminal)
     assert b"\x1b[31mstarted\r\n" in seen
     assert b"\x1b[2J" not in seen
+    assert b"an open line\x1b[0m\r\n" in seen
     assert b"nodes are busy (0s)" in seen
     assert (b"\x1b[2mtowline: job k3v9x2m4q is waiting" in seen) is news_colour
 
