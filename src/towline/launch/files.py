@@ -104,11 +104,15 @@ def step_command(launch: LaunchPlan) -> tuple[str, ...]:
         *cpus,
         "--kill-on-bad-exit=1",
         "--wait=0",
-        *launch.container,
+        *(launch.container or _on_the_node(launch.spec)),
         "/bin/sh",
         f"{launch.directory}/script/prelude",
         "container" if launch.container else "node",
     )
+
+
+def _on_the_node(spec: JobSpec) -> tuple[str, ...]:
+    return (f"--chdir={spec.workdir}",) if spec.workdir else ()
 
 
 def step_file(launch: LaunchPlan) -> str:

@@ -20,7 +20,8 @@ SHELLS = tuple(
 JOB_ID = "m3k9w2x4p"
 
 # Starts the tasks of a step as srun does, and like `srun --kill-on-bad-exit=1` ends the rest when one fails and
-# reports the highest code. As proctrack/cgroup does, it signals the tasks themselves and not what they started.
+# reports the highest code. As proctrack/cgroup does, it signals the tasks themselves and not what they started, and
+# kills what is left of a task that ended.
 SRUN = """\
 import os, signal, sys
 options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word)
@@ -31,19 +32,27 @@ if "STUB_SRUN_FAILS" in os.environ:
 per_node, tasks = int(options["ntasks-per-node"]), int(options["ntasks"])
 if os.environ["SLURM_EXPORT_ENV"] != "ALL":
     sys.exit("the step would have no environment")
-running = {}
-for rank in range(int(os.environ.get("STUB_SRUN_TASKS", tasks))):
-    place = {"SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node)}
-    running[os.spawnve(os.P_NOWAIT, SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place})] = rank
+running, told = {}, []
 def stop(number, frame):
+    told.append(number)
     for pid in list(running):
         os.kill(pid, number)
 for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, stop)
+for rank in range(int(os.environ.get("STUB_SRUN_TASKS", tasks))):
+    place = {"SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node)}
+    pid = os.posix_spawn(SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place}, setpgroup=0)
+    running[pid] = rank
+    for number in told:
+        os.kill(pid, number)
 worst = 0
 while running:
     pid, status = os.wait()
     rank = running.pop(pid)
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
     code = os.waitstatus_to_exitcode(status)
     code = code if code >= 0 else 128 - code
     if code and not worst:
@@ -71,9 +80,10 @@ class Allocation:
         resources = Resources(nodes=nodes, tasks_per_node=tasks_per_node)
         return self.place_plan(JobSpec.build(resources=resources, **fields))
 
-    def place_text(self, text: str, **fields: Any) -> Allocation:
+    def place_text(self, text: str, *, nodes: int = 1, tasks_per_node: int = 1, **fields: Any) -> Allocation:
         """Like `place`, for a command given as shell text."""
-        return self.place(**{"shell": text, **fields})
+        resources = Resources(nodes=nodes, tasks_per_node=tasks_per_node)
+        return self.place_plan(JobSpec.build(**{"shell": text, **fields}, resources=resources))
 
     def place_plan(self, spec: JobSpec, container: tuple[str, ...] = ()) -> Allocation:
         plan = LaunchPlan(spec=spec, job_id=JOB_ID, directory=str(self.directory), container=container)

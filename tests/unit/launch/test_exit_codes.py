@@ -51,8 +51,11 @@ def test_shell_text_runs_to_its_end_and_gives_its_last_code(allocation: Allocati
     assert allocation.out() == "go on\n"
 
 
+ALL_READY = ': >"ready.$RANK"; for r in 0 1 2 3 4 5 6 7; do until [ -e ready.$r ]; do sleep 0.01; done; done'
+
+
 def test_the_rank_that_failed_first_gives_the_code_and_not_its_siblings(allocation: Allocation) -> None:
-    allocation.place_text('[ "$RANK" = 2 ] && exit 7\nexec sleep 60', nodes=4, tasks_per_node=2)
+    allocation.place_text(f'{ALL_READY}\n[ "$RANK" = 2 ] && exit 7\nexec sleep 60', nodes=4, tasks_per_node=2)
     assert allocation.run() == 7
     assert allocation.end() == failed(7, rank=2)
     assert allocation.fields("end")["srun"] == "143"
@@ -62,8 +65,15 @@ def test_the_rank_that_failed_first_gives_the_code_and_not_its_siblings(allocati
     assert {exits[str(rank)] for rank in range(8) if rank != 2} == {"143 signal"}
 
 
+def test_siblings_that_are_stopped_while_they_start_change_nothing(allocation: Allocation) -> None:
+    for number in range(10):
+        job = allocation.twin(f"start{number}").place_text('[ "$RANK" = 0 ] && exit 7\nexec sleep 60', nodes=4)
+        assert job.run() == 7
+        assert job.end() == failed(7)
+
+
 def test_a_sibling_that_handles_the_signal_and_fails_is_not_the_first(allocation: Allocation) -> None:
-    waiting = "trap 'exit 1' TERM; : >ready; sleep 60 & wait"
+    waiting = "trap 'exit 1' TERM; : >ready; while :; do sleep 0.02; done"
     failing = "until [ -e ready ]; do sleep 0.01; done; exit 3"
     allocation.place_text(f'if [ "$RANK" = 0 ]; then {waiting}; else {failing}; fi', nodes=2)
     assert allocation.run() == 3

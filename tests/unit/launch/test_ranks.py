@@ -109,7 +109,7 @@ def test_term_after_a_cancellation(allocation: Allocation) -> None:
 
 
 def test_a_command_that_saves_and_ends_well_on_term_is_done(allocation: Allocation) -> None:
-    job = running(allocation, "trap 'echo saved; exit 0' TERM; : >ready; sleep 60 & wait")
+    job = running(allocation, "trap 'echo saved; exit 0' TERM; : >ready; while :; do sleep 0.02; done")
     job.terminate()
     assert job.wait(timeout=60) == 0
     assert allocation.end() == EndRecord("done", 0)
@@ -117,7 +117,7 @@ def test_a_command_that_saves_and_ends_well_on_term_is_done(allocation: Allocati
 
 
 def test_a_failure_in_consequence_of_term_is_not_the_jobs_own(allocation: Allocation) -> None:
-    job = running(allocation, "trap 'exit 3' TERM; : >ready; sleep 60 & wait")
+    job = running(allocation, "trap 'exit 3' TERM; : >ready; while :; do sleep 0.02; done")
     job.terminate()
     assert job.wait(timeout=60) == 143
     assert allocation.exits() == {"0": "3 signal"}
@@ -126,7 +126,7 @@ def test_a_failure_in_consequence_of_term_is_not_the_jobs_own(allocation: Alloca
 @pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2])
 def test_user_signals_are_passed_on_and_end_nothing(allocation: Allocation, number: signal.Signals) -> None:
     name = number.name.removeprefix("SIG")
-    job = running(allocation, f"trap 'echo got {name}; exit 5' {name}; : >ready; sleep 60 & wait")
+    job = running(allocation, f"trap 'echo got {name}; exit 5' {name}; : >ready; while :; do sleep 0.02; done")
     job.send_signal(number)
     assert job.wait(timeout=60) == 5
     assert allocation.out() == f"got {name}\n"

@@ -73,22 +73,27 @@ exec_with_default_signals() {
     exec "$@"
 }
 
-child='' caught=0 pending='' told=''
+caught=0 told=''
 
 # shellcheck disable=SC2317  # called from traps
 pass_on() {
     caught=$2
-    pending=$1
-    [ -z "$child" ] || kill -s "$1" "$child" 2>/dev/null
+    kill -s "$1" "$child" 2>/dev/null
 }
 
+# Slurm's own signals reach only the task itself (proctrack/cgroup), which is this shell. The traps come after the
+# start: a child that is signalled before it has dropped inherited traps would lose the signal.
 start() {
     (
         set_environment
         exec_with_default_signals /bin/sh "$TOWLINE_JOB_DIR/script/entrypoint"
     ) &
     child=$!
-    [ -z "$pending" ] || kill -s "$pending" "$child" 2>/dev/null
+    trap 'told=1; pass_on TERM 15' TERM
+    trap 'told=1; pass_on INT 2' INT
+    trap 'pass_on HUP 1' HUP
+    trap 'pass_on USR1 10' USR1
+    trap 'pass_on USR2 12' USR2
 }
 
 # `wait` also returns when a signal came, with 128 + its number. Waiting again then gives the command's code, or 127
@@ -103,7 +108,6 @@ await() {
         result=$code
         if [ "$caught" -eq 0 ] || [ "$code" -ne $((128 + caught)) ]; then break; fi
     done
-    child=
 }
 
 # A rank that was told to stop did not fail by itself, whatever it makes of it.
@@ -117,12 +121,6 @@ note_result() {
 
 check_place "${1:-node}"
 make_results
-# Slurm's own signals reach only the task itself (proctrack/cgroup), which is this shell.
-trap 'told=1; pass_on TERM 15' TERM
-trap 'told=1; pass_on INT 2' INT
-trap 'pass_on HUP 1' HUP
-trap 'pass_on USR1 10' USR1
-trap 'pass_on USR2 12' USR2
 start
 await
 note_result

@@ -118,12 +118,12 @@ set_environment() {
 
 # --- The step --------------------------------------------------------------------------------------------------
 
-step='' caught=0 told='' stopped=''
+caught=0 told='' stopped=''
 
 # shellcheck disable=SC2317  # called from traps
 pass_on() {
     caught=$2
-    [ -z "$step" ] || kill -s "$1" "$step" 2>/dev/null
+    kill -s "$1" "$step" 2>/dev/null
 }
 
 # Slurm sends TERM for a cancellation, the walltime, a preemption and a requeue alike; KILL follows after KillWait,
@@ -151,15 +151,16 @@ await_step() {
         srun_code=$code
         if [ "$caught" -eq 0 ] || [ "$code" -ne $((128 + caught)) ]; then break; fi
     done
-    step=
 }
 
+# The traps come after the start: a child that is signalled before it has dropped inherited traps would lose the
+# signal. A signal before that ends this shell, and what it started goes with the job.
 run_step() {
-    srun_code=143
-    [ -z "$told" ] || return
     "$@" </dev/null &
     step=$!
-    [ -z "$told" ] || kill -s TERM "$step" 2>/dev/null
+    trap on_term TERM
+    trap 'pass_on USR1 10' USR1
+    trap 'pass_on USR2 12' USR2
     await_step
 }
 
@@ -262,9 +263,6 @@ note_end() {
 claim
 use_own_logs
 leave_if_cancelled
-trap on_term TERM
-trap 'pass_on USR1 10' USR1
-trap 'pass_on USR2 12' USR2
 clear_leftovers
 link_logs
 note_start

@@ -1,0 +1,3 @@
+#!/bin/sh
+cd /data &&
+torchrun --nnodes=$NNODES --nproc-per-node=$NPROC_PER_NODE train.py

@@ -1,0 +1,7 @@
+export TOWLINE_JOB_ID='m3k9w2x4p'
+export TOWLINE_JOB_NAME='train'
+export TOWLINE_RESULTS_DIR='/lustre/alice/towline/jobs/m3k9w2x4p/results'
+export PYTHONUNBUFFERED='1'
+export NNODES='4'
+export NPROC_PER_NODE='8'
+export WORLD_SIZE='4'

@@ -1,0 +1,7 @@
+export TOWLINE_JOB_ID='m3k9w2x4p'
+export TOWLINE_JOB_NAME='solve'
+export TOWLINE_RESULTS_DIR='/lustre/alice/towline/jobs/m3k9w2x4p/results'
+export PYTHONUNBUFFERED='1'
+export NNODES='2'
+export NPROC_PER_NODE='4'
+export WORLD_SIZE='8'

@@ -1,0 +1,10 @@
+export TOWLINE_JOB_ID='m3k9w2x4p'
+export TOWLINE_JOB_NAME='train'
+export TOWLINE_RESULTS_DIR='/lustre/alice/towline/jobs/m3k9w2x4p/results'
+export PYTHONUNBUFFERED='1'
+export NNODES='1'
+export NPROC_PER_NODE='1'
+export WORLD_SIZE='1'
+export LR='3e-4'
+export GREETING='a "b"
+$c'

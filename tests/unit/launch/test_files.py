@@ -1,0 +1,95 @@
+"""The files that a job carries: one golden file per shape, and values that come through a real shell unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.launch.allocation import SHELLS
+from towline.launch.files import LaunchPlan, entrypoint, environment_file, job_files, own_mounts, step_command
+from towline.launch.quoting import quote
+from towline.launch.rendezvous import master_port
+from towline.models.spec import JobSpec
+
+DIRECTORY = "/lustre/alice/towline/jobs/m3k9w2x4p"
+GOLDEN = Path(__file__).parent / "golden"
+IN_IMAGE = (
+    "--container-image=/lustre/images/python.sqsh",
+    f"--container-mounts={DIRECTORY}:{DIRECTORY},{DIRECTORY}/script:/.towline",
+    "--no-container-mount-home",
+)
+
+
+def plan(container: tuple[str, ...] = IN_IMAGE, **fields: object) -> LaunchPlan:
+    return LaunchPlan(JobSpec.build(**fields), "m3k9w2x4p", DIRECTORY, container)
+
+
+ONE_NODE = plan(command=("python3", "train.py", "--name", "it's $5"), env={"LR": "3e-4", "GREETING": 'a "b"\n$c'})
+FOUR_NODES = plan(
+    shell="cd /data &&\ntorchrun --nnodes=$NNODES --nproc-per-node=$NPROC_PER_NODE train.py\n",
+    name="train",
+    resources={"nodes": 4, "gpus_per_node": 8, "cpus_per_task": 16},
+)
+MANY_TASKS = plan((), command=("./solve",), resources={"nodes": 2, "tasks_per_node": 4}, workdir="/lustre/a b")
+
+
+@pytest.mark.parametrize(
+    ("shape", "launch"), [("one-node", ONE_NODE), ("four-nodes", FOUR_NODES), ("on-the-node", MANY_TASKS)]
+)
+@pytest.mark.parametrize("name", ["entrypoint", "env", "step"])
+def test_golden(shape: str, launch: LaunchPlan, name: str) -> None:
+    assert job_files(launch)[f"script/{name}"].decode() == (GOLDEN / f"{shape}.{name}.sh").read_text()
+
+
+def test_the_step_asks_for_no_gpus() -> None:
+    assert not [word for word in step_command(FOUR_NODES) if "gpu" in word or "gres" in word]
+
+
+def test_a_fixed_port_is_used() -> None:
+    launch = LaunchPlan(ONE_NODE.spec, "m3k9w2x4p", DIRECTORY, master_port=29500)
+    assert b"\nstep_port=29500\n" in job_files(launch)["script/step"]
+
+
+def test_own_mounts() -> None:
+    assert [(mount.source, mount.target) for mount in own_mounts(DIRECTORY)] == [
+        (DIRECTORY, DIRECTORY),
+        (f"{DIRECTORY}/script", "/.towline"),
+    ]
+
+
+@pytest.mark.parametrize("slurm_id", [1, 9999, 10000, 67108863, 2147483647])
+def test_ports_stay_clear_of_ephemeral_ones(slurm_id: int) -> None:
+    assert 20000 <= master_port(slurm_id) < 30000
+
+
+def sh(shell: tuple[str, ...], script: str) -> bytes:
+    return subprocess.run([*shell, "-c", script], capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"}).stdout
+
+
+values = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+nasty = st.text(st.sampled_from("'\"\\$`!\n\r\t *?[]{}~#&|;<>()=%éß中🙂\x01\x7f\x81\x88"), max_size=12)
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@given(value=values | nasty)
+@settings(max_examples=40, deadline=None)
+def test_any_value_comes_through_the_environment(shell: tuple[str, ...], value: str) -> None:
+    script = environment_file({"NAME": value}) + "exec printenv NAME"
+    assert sh(shell, script) == value.encode() + b"\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@given(words=st.lists(values | nasty, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_any_arguments_come_through_the_entrypoint(shell: tuple[str, ...], words: list[str]) -> None:
+    spec = JobSpec.build(command=("printf", "%s\\0", "first", *words))
+    assert sh(shell, entrypoint(spec)) == b"".join(word.encode() + b"\0" for word in ["first", *words])
+
+
+def test_a_value_that_no_shell_can_carry() -> None:
+    with pytest.raises(ValueError, match="NUL"):
+        quote("a\0b")
