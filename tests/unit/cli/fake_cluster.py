@@ -122,6 +122,8 @@ class FakeCluster:
     specs: list[JobSpec] = field(default_factory=list[JobSpec])
     opened: list[str | None] = field(default_factory=list[str | None])
     submitted: int = 0
+    stuck: bool = False
+    """Whether a submission never gets its answer."""
 
     def open(self, name: str | None) -> FakeCluster:
         """What `towline.cli.doors.opener` is set to."""
@@ -149,6 +151,9 @@ class FakeCluster:
         if plan.failures:
             raise PlanRefused("the job would not run", why=plan.failures[0].evidence, fix=plan.failures[0].fix)
         self.submitted += 1
+        if self.stuck:
+            print("submitting", flush=True)
+            await asyncio.Event().wait()
         return self.job
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:

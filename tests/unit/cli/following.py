@@ -1,7 +1,7 @@
 """A process of its own whose cluster has one job that never ends by itself.
 
 `python -m tests.unit.cli.following PATIENCE ARG...` runs `towline ARG...` on it.
-PATIENCE is for how many seconds a second Ctrl-C is awaited.
+PATIENCE is for how many seconds a second Ctrl-C is awaited; `stuck` in its place makes submissions hang.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if __name__ == "__main__":
         Forever(),
     )
     job = FakeJob(record(), events)
-    doors.opener = FakeCluster(known=[job], job=job).open
-    follow.SECOND_CHANCE = float(sys.argv[1])
+    stuck = sys.argv[1] == "stuck"
+    doors.opener = FakeCluster(known=[job], job=job, stuck=stuck).open
+    follow.SECOND_CHANCE = 0.0 if stuck else float(sys.argv[1])
     sys.exit(main(sys.argv[2:]))

@@ -92,6 +92,15 @@ def test_ctrl_c_while_reading_logs_ends_the_reading_only() -> None:
     assert "cancel" not in said
 
 
+def test_ctrl_c_during_a_submission_says_how_to_find_out() -> None:
+    with following("stuck", "run", "--", "x") as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"submitting\n"
+        process.send_signal(signal.SIGINT)
+        assert b"towline ps" in read_until(process, b"interrupted while job k3v9x2m4q was being submitted")
+        assert process.wait() == 130
+
+
 @pytest.mark.parametrize(("env", "news_colour"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colours_and_nothing_else_that_steers_it(env: dict[str, str], news_colour: bool) -> None:
     terminal, end = os.openpty()
