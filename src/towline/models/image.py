@@ -18,6 +18,8 @@ _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_MAX_REPOSITORY = 255
+_OTHER_FORMATS = (".sif", ".simg", ".tar", ".tar.gz", ".tgz")
 _USER = re.compile(r"[A-Za-z0-9$_.+-]+")
 
 
@@ -63,6 +65,8 @@ def _check_file(text: str) -> str:
     check_absolute_path(text)
     if text.endswith("/"):
         raise ValueError(f"{text!r} is a directory; an image file ends in .sqsh")
+    if text.endswith(_OTHER_FORMATS):
+        raise ValueError(f"{text!r} is not a squashfs file; convert it with 'enroot import' and name the .sqsh file")
     return text
 
 
@@ -71,10 +75,8 @@ def _refuse_lookalikes(text: str) -> None:
         raise ValueError("the image is empty; name a .sqsh file on the cluster or a registry image")
     if text.startswith(("./", "../", "~")):
         raise ValueError(f"{text!r} is relative; give the absolute path of the .sqsh file on the cluster")
-    if "/" not in text and text.endswith((".sqsh", ".squashfs")):
-        raise ValueError(
-            f"{text!r} would be taken for an image of that name on Docker Hub; give the file's absolute path"
-        )
+    if "://" not in text and text.endswith((".sqsh", ".squashfs")):
+        raise ValueError(f"{text!r} would be taken for an image of that name in a registry; give the absolute path")
     if text.startswith("dockerd://"):
         raise ValueError("dockerd:// images live in a Docker daemon, which compute nodes do not have")
     scheme, mark, _ = text.partition("://")
@@ -92,6 +94,8 @@ def _parse_registry_form(text: str) -> Image:
         raise ValueError(f"{tag!r} in {text!r} is not a tag (letters, digits and ._-, at most 128)")
     if not _REPOSITORY.fullmatch(repository):
         raise ValueError(f"{text!r} is not an image reference: {repository!r} is not a lower-case repository path")
+    if len(repository) > _MAX_REPOSITORY:
+        raise ValueError(f"the repository path {repository[:40]!r}… is longer than {_MAX_REPOSITORY} characters")
     return Image(registry=registry, repository=repository, tag=tag, digest=digest, user=user)
 
 
