@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -152,7 +153,8 @@ class FakeCluster:
             raise PlanRefused("the job would not run", why=plan.failures[0].evidence, fix=plan.failures[0].fix)
         self.submitted += 1
         if self.stuck:
-            print("submitting", flush=True)
+            sys.stdout.write("submitting\n")
+            sys.stdout.flush()
             await asyncio.Event().wait()
         return self.job
 
