@@ -68,13 +68,13 @@ class Terminal:
         """Run `towline run --detach` and return the job's id."""
         done = self("run", "--detach", "--json", *words)
         assert done.code == 0, done
-        return done.json["id"]
+        return done.json["job"]["id"]
 
     def job(self, reference: str) -> dict[str, Any]:
         """The job as `towline status --json` shows it."""
         done = self("status", "--json", reference)
         assert done.code == 0, done
-        return done.json
+        return done.json["jobs"][0]
 
     def until(self, reference: str, condition: Callable[[dict[str, Any]], bool], looks: int = 120) -> dict[str, Any]:
         """Look at the job until the condition holds; each look is a whole command."""

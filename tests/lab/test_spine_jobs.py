@@ -87,7 +87,7 @@ def test_ps_lists_what_has_not_ended_and_everything_on_demand(towline: Terminal)
     job = towline.submit("--", "sleep", "300")
     assert job in towline("ps").out
     assert ended not in towline("ps").out
-    assert {each["id"] for each in towline("ps", "-a", "--json").lines} == {job, ended}
+    assert {each["id"] for each in towline("ps", "-a", "--json").json["jobs"]} == {job, ended}
     towline("cancel", job)
 
 

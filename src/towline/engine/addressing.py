@@ -19,11 +19,21 @@ def find_job(store: Store, cluster: str, reference: str) -> JobRecord:
         Ambiguous: several jobs of that name have not ended.
     """
     if is_job_id(reference) and (job := store.job(reference)):
-        return job
+        return _on_cluster(job, cluster)
     slurm_id = reference.split("_")[0].split("+")[0]
     if slurm_id.isdigit() and (jobs := store.by_slurm_id(slurm_id, cluster)):
         return jobs[0]
     return _named(store.by_name(reference, cluster), cluster, reference)
+
+
+def _on_cluster(job: JobRecord, cluster: str) -> JobRecord:
+    if job.cluster != cluster:
+        raise NotFound(
+            f"job {job.id} is not on cluster {cluster!r}",
+            why=f"It was submitted to {job.cluster!r}.",
+            fix=f"Ask with `--cluster {job.cluster}`.",
+        )
+    return job
 
 
 def _named(jobs: tuple[JobRecord, ...], cluster: str, name: str) -> JobRecord:

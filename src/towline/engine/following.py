@@ -20,7 +20,7 @@ from towline.engine.session import Session
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord
 from towline.remote.base import Operation
-from towline.storage.logs import FILES, LogAnswer, log_arguments, parse_logs, parse_tail
+from towline.storage.logs import FILES, MOST_BYTES, LogAnswer, log_arguments, parse_logs, parse_tail
 from towline.storage.scripts import script
 
 PATIENCE = 600.0
@@ -110,6 +110,7 @@ class _Watch:
         if not logs:
             self.reader.offsets = {}
         self.finished = False
+        self._more = False
         self._files = pace_of_files()
         self._queue = pace_of_queue(session.profile.poll_interval)
         self._closing = pace_of_end()
@@ -128,6 +129,7 @@ class _Watch:
         chunks = self.reader.take(answer) if answer else ()
         for chunk in chunks:
             yield chunk
+        self._more = any(len(chunk.data) >= MOST_BYTES for chunk in chunks)
         if chunks:
             self._files.happened()
         elif answer and answer.newest > self.reader.attempt:
@@ -169,7 +171,9 @@ class _Watch:
             raise error
 
     def pause(self) -> float:
-        """Seconds until the next look; short once the job has written its end."""
+        """Seconds until the next look: none while more is waiting there, few once the job has written its end."""
+        if self._more:
+            return 0.0
         return self._closing.quiet() if self._end_written or self.record.state.ended else self._files.quiet()
 
 

@@ -51,3 +51,9 @@ def test_two_live_jobs_of_one_name_are_listed_not_guessed(store: Store) -> None:
 def test_what_no_job_answers_to_is_not_found(store: Store, reference: str) -> None:
     with pytest.raises(NotFound):
         find_job(store, "lab", reference)
+
+
+def test_a_job_of_another_cluster_is_named_with_its_cluster(store: Store) -> None:
+    with pytest.raises(NotFound) as error:
+        find_job(store, "elsewhere", "a00000003")
+    assert "--cluster lab" in error.value.fix
