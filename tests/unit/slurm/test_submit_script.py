@@ -176,6 +176,17 @@ def test_a_refusal_is_passed_on_and_the_next_call_may_try_at_once(desk: Desk) ->
     assert desk.slurm.jobs == [41]
 
 
+def test_the_record_of_a_refused_submission_is_not_taken_for_the_job(desk: Desk) -> None:
+    said = "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"
+    desk.slurm.set(sbatch_mode="record", sbatch_says=said)
+    for _ in range(2):
+        assert desk.submit().exit is ScriptExit.REFUSED
+    (desk.slurm.state / "job.41" / "row").unlink()  # the queue forgets, accounting does not
+    desk.slurm.set(sbatch_mode="accept")
+    answer = desk.submit()
+    assert (answer.slurm, answer.came) == (SlurmId("43"), Came.SUBMITTED)
+
+
 def test_a_full_queue_is_refused_until_there_is_room(desk: Desk) -> None:
     said = (
         "sbatch: error: QOSMaxSubmitJobPerUserLimit\n"

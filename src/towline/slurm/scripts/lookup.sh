@@ -1,16 +1,21 @@
 #!/bin/sh
 # Finding a job again by its token.
 
-# first_id: the lowest id on stdin; other lines are a site's chatter.
+# first_id: the lowest id of rows `id|state|…` on stdin; other lines are a site's chatter. A submission that was
+# refused for its constraints can leave a record too: FAILED, and it never had a node.
 first_id() {
-    sed -n 's/^\([0-9][0-9]*\)[[:space:]|]*$/\1/p' | sort -n | head -n 1
+    awk -F '|' '
+        $1 !~ /^[0-9]+$/ || NF != 3 { next }
+        $2 == "FAILED" && ($3 == "BadConstraints" || $3 == "None assigned") { next }
+        { print $1 }' | sort -n | head -n 1
 }
 
 # look_up TOKEN SINCE: prints `<where> <id>`; returns 1 when there is no such job, 2 when that cannot be told.
 # The queue comes first: accounting learns of a job late, the queue forgets it soon. Where a site keeps no
 # accounting, the queue's word is the last one.
 look_up() {
-    if ! tl_rows=$(squeue --noheader --all --states=all --user="$(id -u)" --name="$1" --format=%A 2>./look.err </dev/null)
+    if ! tl_rows=$(squeue --noheader --all --states=all --user="$(id -u)" --name="$1" --format='%A|%T|%r' \
+        2>./look.err </dev/null)
     then
         cat ./look.err >&2
         return 2
@@ -21,7 +26,7 @@ look_up() {
         return 0
     fi
     if ! tl_rows=$(sacct --allocations --noheader --parsable2 --user="$(id -u)" --starttime="$2" --name="$1" \
-        --format=JobIDRaw 2>./look.err </dev/null)
+        --format=JobIDRaw,State,NodeList 2>./look.err </dev/null)
     then
         grep -qi 'accounting storage is disabled' ./look.err && return 1
         cat ./look.err >&2
