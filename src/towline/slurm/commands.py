@@ -31,19 +31,20 @@ def sbatch(script: str) -> tuple[str, ...]:
 
 
 def squeue(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
-    """Ask for these jobs, also those that ended within the controller's MinJobAge."""
-    return ("squeue", "--noheader", "--states=all", f"--format={SQUEUE_FORMAT}", *_where(ids, cluster))
+    """Ask for these jobs, also those that ended within the controller's MinJobAge; `scripts/poll.sh` does the same."""
+    options = ("--noheader", "--all", "--states=all", f"--format={SQUEUE_FORMAT}")
+    return ("squeue", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 
 def sacct(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
-    """Ask accounting for these jobs' allocations, with the runs before a requeue."""
+    """Ask accounting for these jobs' allocations, with the runs before a requeue; `scripts/poll.sh` does the same."""
     options = ("--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={SACCT_FIELDS}")
-    return ("sacct", *options, *_where(ids, cluster))
+    return ("sacct", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 
 def scancel(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
     """Cancel these jobs."""
-    return ("scancel", *((f"--clusters={cluster}",) if cluster else ()), *ids)
+    return ("scancel", *_at(cluster), *ids)
 
 
 def show_config() -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def show_partitions() -> tuple[str, ...]:
 
 def sinfo() -> tuple[str, ...]:
     """Ask what nodes the partitions have, equal nodes grouped."""
-    return ("sinfo", "--noheader", "--exact", f"--format={SINFO_FORMAT}")
+    return ("sinfo", "--noheader", "--exact", "--all", f"--format={SINFO_FORMAT}")
 
 
 def chunks(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
@@ -75,5 +76,5 @@ def chunks(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     return (*lists, tuple(current)) if current else tuple(lists)
 
 
-def _where(ids: Iterable[str], cluster: str) -> tuple[str, ...]:
-    return (*((f"--clusters={cluster}",) if cluster else ()), f"--jobs={','.join(ids)}")
+def _at(cluster: str) -> tuple[str, ...]:
+    return (f"--clusters={cluster}",) if cluster else ()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.slurm.stubs import Slurm
 from towline.slurm import commands
+from towline.slurm.calls import PollTarget, cancel_call, poll_call
+from towline.slurm.parse import SlurmId
 from towline.slurm.scripts import ScriptName, script
 from towline.slurm.submission import ScriptExit
 
@@ -37,12 +41,25 @@ def test_every_exit_code_of_the_scripts_has_a_name() -> None:
 
 def test_command_lines() -> None:
     assert commands.sbatch("/j/script/batch") == ("sbatch", "--parsable", "/j/script/batch")
-    assert commands.squeue(["1", "2"], "gpu")[-2:] == ("--clusters=gpu", "--jobs=1,2")
-    assert commands.sacct(["1"])[-1] == "--jobs=1"
     assert commands.scancel(["1", "2"], "gpu") == ("scancel", "--clusters=gpu", "1", "2")
     assert commands.sinfo()[0] == "sinfo"
     assert commands.show_config() == ("scontrol", "show", "config")
     assert commands.show_partitions()[-1] == "partition"
+
+
+def test_the_scripts_run_the_same_command_lines(tmp_path: Path) -> None:
+    slurm = Slurm(tmp_path)
+    targets = [
+        PollTarget("a", 1, SlurmId("1", "gpu")),
+        PollTarget("b", 1, SlurmId("2")),
+        PollTarget("c", 1, SlurmId("3")),
+    ]
+    slurm.run(poll_call("/nowhere", targets), tmp_path / "poll")
+    slurm.run(cancel_call("/nowhere", "", [SlurmId("1", "gpu"), SlurmId("2")]), tmp_path / "cancel")
+    for command in (commands.squeue, commands.sacct):
+        asked = [command(["1"], "gpu"), command(["2", "3"])]
+        assert slurm.calls(asked[0][0]) == [" ".join(words[1:]) for words in asked]
+    assert set(slurm.calls("scancel")) == {" ".join(commands.scancel(["1"], "gpu")[1:]), "2"}
 
 
 @given(st.lists(st.integers(1, 10**9).map(str)))

@@ -7,12 +7,13 @@ import shutil
 import signal
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.unit.slurm.stubs import Ran, Slurm, ended
-from towline.slurm.calls import Call, Submission, submit_call
+from towline.slurm.calls import Call, Submission, find_call, submit_call
 from towline.slurm.commands import sbatch
 from towline.slurm.parse import SlurmId
 from towline.slurm.refusals import RefusalKind
@@ -133,6 +134,16 @@ def test_a_job_that_already_left_the_queue_is_found_in_accounting(desk: Desk) ->
     assert (answer.slurm, answer.came) == (SlurmId("7"), Came.ACCOUNTING)
     assert desk.slurm.calls("sbatch") == []
     assert "--starttime=uts" in desk.slurm.calls("sacct")[0]
+
+
+def test_a_clock_that_is_ahead_does_not_hide_the_job(desk: Desk) -> None:
+    desk.claim_of_the_past(3600)
+    desk.slurm.add(7, TOKEN, runs="COMPLETED|0:0|1|1|1|node1")
+    call = desk.call()
+    ahead = str(int(time.time()) + 30 * 86400)
+    assert read(desk.slurm.run(replace(call, args=(*call.args[:4], ahead, *call.args[5:])), desk.where())).slurm
+    since = int(desk.slurm.calls("sacct")[0].partition("--starttime=uts")[2].split()[0])
+    assert since < time.time() - 80_000
 
 
 def test_a_job_that_started_is_known_by_its_own_claim(desk: Desk) -> None:
@@ -263,6 +274,28 @@ def test_nothing_is_sent_while_slurm_cannot_be_asked(desk: Desk) -> None:
     assert desk.slurm.calls("sbatch") == []
     desk.slurm.set(sacct_fails="Slurm accounting storage is disabled\n")
     assert desk.submit().came is Came.SUBMITTED
+
+
+def test_finding_submits_nothing_and_tells_all_cases_apart(desk: Desk) -> None:
+    command = sbatch(f"{desk.job}/script/batch")
+    call = find_call(Submission(str(desk.home / "root"), "k3q9p0abc", 1, TOKEN, command, time.time()))
+
+    def find() -> SubmitAnswer:
+        return read(desk.slurm.run(call, desk.where()))
+
+    assert find().exit is ScriptExit.NO_JOB
+    desk.claim_of_the_past(5)
+    assert find().exit is ScriptExit.IN_FLIGHT
+    then = time.time() - 60
+    os.utime(desk.attempt / "submitter", (then, then))
+    assert find().exit is ScriptExit.NO_JOB
+    desk.slurm.set(squeue_fails="slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+    assert find().exit is ScriptExit.UNCLEAR
+    desk.slurm.clear("squeue_fails")
+    desk.slurm.add(7, TOKEN, "RUNNING|1|1|1|1|node1|None")
+    assert find().came is Came.QUEUE
+    assert find().came is Came.RECORDED
+    assert desk.slurm.calls("sbatch") == []
 
 
 def test_racing_submitters_make_one_job(tmp_path: Path) -> None:

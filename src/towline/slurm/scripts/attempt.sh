@@ -24,7 +24,10 @@ submit_attempt() {
 
 # mean DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER: which attempt the functions below are about.
 mean() {
-    tl_dir=$1 tl_number=$2 tl_token=$3 tl_patience=$(($4 * 2)) tl_since=uts$(($5 - 86400)) tl_owner=$6
+    tl_dir=$1 tl_number=$2 tl_token=$3 tl_patience=$(($4 * 2)) tl_owner=$6
+    tl_since=$(date +%s)
+    [ "$5" -lt "$tl_since" ] && tl_since=$5 # sacct takes no time in the future, and the intent has another clock
+    tl_since=uts$((tl_since - 86400))
     tl_attempt=$tl_dir/attempts/$tl_number
     tl_mark=$(uname -n).$$
 }
