@@ -30,7 +30,7 @@ def test_a_duplicate_writes_nothing_and_runs_nothing(allocation: Allocation) -> 
 
 
 def test_one_of_two_at_once_runs(allocation: Allocation) -> None:
-    for number in range(50):
+    for number in range(20):
         race = allocation.twin(f"race{number}").place(command=("echo", "ran"))
         jobs = {slurm_id: race.start(slurm_id) for slurm_id in (42, 43)}
         codes = {slurm_id: job.wait(timeout=60) for slurm_id, job in jobs.items()}

@@ -120,8 +120,12 @@ def test_a_mark_that_makes_no_sense_is_not_believed(allocation: Allocation, firs
     assert allocation.end() == failed(5)
 
 
-def test_a_full_disk_does_not_change_the_code(allocation: Allocation) -> None:
-    allocation.place_text('rmdir "$TOWLINE_JOB_DIR/attempts/1/exit"; : >"$TOWLINE_JOB_DIR/attempts/1/exit"; exit 6')
-    assert allocation.run() == 6
+def test_a_record_that_cannot_be_written_does_not_change_the_code(allocation: Allocation) -> None:
+    remove = 'rm -rf "$TOWLINE_JOB_DIR/attempts/1/exit"; : >"$TOWLINE_JOB_DIR/attempts/1/exit"'
+    assert allocation.place_text(f"{remove}; exit 6").run() == 6
     assert "exit code 6 could not be recorded" in allocation.err()
-    assert allocation.end() == EndRecord("failed", 6, None, "launch")
+
+
+def test_a_rank_that_began_and_left_no_record_is_lost(allocation: Allocation) -> None:
+    assert allocation.place_text('kill -KILL "$PPID"').run() == 137
+    assert allocation.end() == EndRecord("failed", 137, None, "lost")

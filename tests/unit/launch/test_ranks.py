@@ -108,12 +108,27 @@ def test_term_after_a_cancellation(allocation: Allocation) -> None:
     assert allocation.end() == EndRecord("cancelled", 143, None, "cancelled")
 
 
-def test_a_command_that_saves_and_ends_well_on_term_is_done(allocation: Allocation) -> None:
+def test_a_command_that_saves_and_ends_well_on_term_has_stopped_and_is_not_done(allocation: Allocation) -> None:
     job = running(allocation, "trap 'echo saved; exit 0' TERM; : >ready; while :; do sleep 0.02; done")
+    job.terminate()
+    assert job.wait(timeout=60) == 143
+    assert allocation.exits() == {"0": "0 signal"}
+    assert allocation.end() == EndRecord("stopped", 143, None, "stopped")
+    assert allocation.out() == "saved\n"
+
+
+def test_a_command_that_ended_well_before_term_is_done(allocation: Allocation) -> None:
+    """srun may linger after its tasks, for output or on a slow node."""
+    linger = "trap 'exit 0' TERM; : >lingering; while :; do sleep 0.02; done"
+    allocation.place(command=("true",))
+    (allocation.tools / "srun").rename(allocation.tools / "real-srun")
+    (allocation.tools / "srun").write_text(f'#!/bin/sh\nreal-srun "$@"; {linger}\n')
+    (allocation.tools / "srun").chmod(0o755)
+    job = allocation.start()
+    wait_for(allocation.directory / "lingering")
     job.terminate()
     assert job.wait(timeout=60) == 0
     assert allocation.end() == EndRecord("done", 0)
-    assert allocation.out() == "saved\n"
 
 
 def test_a_failure_in_consequence_of_term_is_not_the_jobs_own(allocation: Allocation) -> None:

@@ -21,6 +21,11 @@ record_first() {
     rm -f "$exits/.first.$rank" 2>/dev/null
 }
 
+# Tells a rank that was lost from one that never ran its command.
+begin_record() {
+    { true >"$exits/.$rank"; } 2>/dev/null
+}
+
 # record CODE KIND: a full disk must not change the code.
 record() {
     { printf '%s %s\n' "$1" "$2" >"$exits/.$rank" && mv -f "$exits/.$rank" "$exits/$rank"; } 2>/dev/null ||
@@ -121,6 +126,7 @@ note_result() {
 
 check_place "${1:-node}"
 make_results
+begin_record
 start
 await
 note_result

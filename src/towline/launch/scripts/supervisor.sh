@@ -72,6 +72,8 @@ claim() {
 # Slurm goes on writing to the first attempt's files after a restart.
 use_own_logs() {
     [ "$restarts" -gt 0 ] || return 0
+    # A redirection of exec that fails would end this shell.
+    { true >>"$attempt_dir/main.out" && true >>"$attempt_dir/main.err"; } 2>/dev/null || return 0
     exec >>"$attempt_dir/main.out" 2>>"$attempt_dir/main.err"
 }
 
@@ -185,13 +187,15 @@ failed_by_itself() {
     is_number "$1" && read_exit "$1" && [ "$code" -ne 0 ] && [ "$kind" != signal ]
 }
 
-# Reads every rank's record: how many there are, how many say success, and the lowest rank that failed by itself.
+# Reads every rank's record: how many there are, how many say success, how many were told to stop, and the lowest rank
+# that failed by itself.
 read_exits() {
-    recorded=0 succeeded=0 culprit='' rank=0
+    recorded=0 succeeded=0 obeyed=0 culprit='' rank=0
     while [ "$rank" -lt "$step_tasks" ]; do
         if read_exit "$rank"; then
             recorded=$((recorded + 1))
             [ "$code" -ne 0 ] || succeeded=$((succeeded + 1))
+            [ "$kind" != signal ] || obeyed=$((obeyed + 1))
             [ -n "$culprit" ] || ! failed_by_itself "$rank" || culprit=$rank
         fi
         rank=$((rank + 1))
@@ -228,11 +232,19 @@ judge_culprit() {
     fi
 }
 
+# Each prelude begins its record before it runs the command.
+any_began() {
+    for began in "$exits"/.[0-9]*; do
+        [ ! -e "$began" ] || return 0
+    done
+    [ "$recorded" -gt 0 ]
+}
+
 # No rank says what went wrong; srun's code is what is left, and is never taken for success.
 judge_step() {
     fallback=$srun_code
     [ "$fallback" -ne 0 ] || fallback=1
-    if [ "$recorded" -eq 0 ]; then
+    if ! any_began; then
         decide failed launch "$fallback"
     elif [ "$recorded" -lt "$step_tasks" ]; then
         decide failed lost "$fallback"
@@ -241,12 +253,17 @@ judge_step() {
     fi
 }
 
+all_succeeded() {
+    [ "$srun_code" -eq 0 ] && [ "$succeeded" -eq "$step_tasks" ]
+}
+
+# A command that saves its state on TERM and ends with 0 has stopped, and is not done; one that had ended before is.
 judge() {
     read_exits
-    if [ "$srun_code" -eq 0 ] && [ "$succeeded" -eq "$step_tasks" ]; then
-        decide 'done' '' 0
-    elif [ -n "$stopped" ]; then
+    if [ -n "$stopped" ] && { [ "$obeyed" -gt 0 ] || ! all_succeeded; }; then
         judge_stopped
+    elif all_succeeded; then
+        decide 'done' '' 0
     elif find_culprit; then
         judge_culprit
     else
