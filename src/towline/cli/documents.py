@@ -83,4 +83,9 @@ def file_as_dict(file: ResultFile) -> Document:
 
 def report_as_dict(report: PullReport) -> Document:
     """What a pull brought home."""
-    return {"files": report.files, "bytes": report.bytes, "destination": str(report.destination)}
+    return {
+        "files": report.files,
+        "bytes": report.bytes,
+        "destination": str(report.destination),
+        "refused": list(report.refused),
+    }

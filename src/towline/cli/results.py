@@ -14,6 +14,7 @@ from towline.cli.doors import Job, open_cluster
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option
 from towline.cli.output import StatusLine, duration, moment, size, table
+from towline.cli.terminal import clean
 from towline.engine.events import Progress, PullReport
 
 _PLAIN_NEWS_EVERY = 10.0  # seconds between two lines of progress where no terminal is
@@ -65,6 +66,8 @@ async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:
     took = duration(time.monotonic() - start)
     files = "1 file" if report.files == 1 else f"{report.files} files"
     news.say(f"{files}, {size(report.bytes)}, in {report.destination} after {took}")
+    for refused in report.refused:
+        news.say(f"left on the cluster: {clean(refused)} (it leads out of the results, or is no file)")
     return report
 
 

@@ -189,5 +189,5 @@ def test_results_are_pulled_to_an_absolute_place(
     assert "2 files, 3.0 MiB" in towline("results", "42", "--pull", "here").stderr
     assert towline("results", "42", "--pull", "here", "--json").document == {
         "job_id": "k3v9x2m4q",
-        "pulled": {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here")},
+        "pulled": {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here"), "refused": []},
     }

@@ -62,7 +62,11 @@ place() {
         { mkdir "$tl_new" && cp -R ./files/. "$tl_new" && mkdir -p "$tl_new/attempts" "$tl_new/results" "$tl_new/slurm-logs"; } \
             2>./make.err || write_failed ./make.err
         # Another call for the same job may have been faster; its directory has the same content.
-        mv -T "$tl_new" "$1" 2>./make.err || [ -d "$1" ] || write_failed ./make.err
+        if mv -T "$tl_new" "$1" 2>./make.err; then
+            tl_placed=yes
+        else
+            [ -d "$1" ] || write_failed ./make.err
+        fi
         rm -rf "$tl_new"
         trap - EXIT HUP INT TERM
     fi
@@ -75,11 +79,20 @@ link_results() {
         write_failed ./make.err
 }
 
-tl_root=$1 tl_job=$2
+# take_back ROOT JOB: a job that this call placed and Slurm refused, or that had no room, leaves nothing behind.
+take_back() {
+    if [ -n "$tl_placed" ] && [ ! -e "$1/jobs/$2/attempts/1/submitter.2" ]; then
+        rm -f "$1/results/$2"
+        mv -T "$1/jobs/$2" "$1/jobs/.$2.refused" && rm -rf "$1/jobs/.$2.refused"
+    fi
+}
+
+tl_root=$1 tl_job=$2 tl_placed=
 shift 2
 find_slurm
 check_required
 check_root "$tl_root"
 place "$tl_root/jobs/$tl_job"
+trap 'case $? in 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
 link_results "$tl_root" "$tl_job"
 submit_attempt "$tl_root/jobs/$tl_job" "$@"
