@@ -23,7 +23,7 @@ _LINE = (
     "read -r towline_nonce towline_size towline_mode || exit 97; "
     'towline_gone() { rm -rf "$towline_dir"; }; '
     # GNU tar reads a pipe to its end, and stdin has none while the client is there: hence head.
-    'towline_dir=$(mktemp -d) && trap towline_gone 0 && trap "exit 97" 1 2 13 15 && '
+    'towline_dir=$(mktemp -d) && trap towline_gone EXIT && trap "exit 97" HUP INT PIPE TERM && '
     'head -c "$towline_size" | tar xmf - -C "$towline_dir" && '
     '. "$towline_dir/runner"; '
     'echo "towline-$towline_nonce-refused"; exit 97'
