@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from towline.lab import Lab, LabError, kernel, namespaces, process, profile, slurmconf
-from towline.lab.layout import CTL, FAKE_GPUS, GPU_NODES, HOSTS, SWITCH
+from towline.lab.layout import CLOUD_NODE, CTL, FAKE_GPUS, GPU_NODES, HOSTS, SWITCH
 
 SEED = int(os.environ.get("TOWLINE_LAB_SEED", "1"))
 
@@ -110,6 +110,28 @@ def test_up_mends_a_host_that_lost_power(lab: Lab, host: object) -> None:
     process.kill([held])
     lab.up()
     assert_works(lab)
+
+
+def test_up_mends_a_cloud_node_that_lost_power_while_it_was_on(lab: Lab) -> None:
+    on_it = ["timeout", "90", "srun", "-p", "cloud", "hostname"]
+    assert lab.run_on("login1", on_it, user="alice", timeout=120).stdout == "cloud1\n"
+    process.kill([namespaces.require(lab.paths, CLOUD_NODE)])
+    lab.up()
+    assert lab.run_on("login1", on_it, user="alice", timeout=120).stdout == "cloud1\n"
+
+
+def test_up_mends_a_cloud_node_that_never_came(lab: Lab) -> None:
+    fault = lab.paths.state / "faults" / f"noboot.{CLOUD_NODE.name}"
+    process.until(lambda: lab.status().nodes[CLOUD_NODE.name] == "idle~", 60, "the node's suspension")
+    fault.touch()
+    job = ["sbatch", "-J", "never-comes", "-p", "cloud", "--output=/dev/null", "--wrap", "true"]
+    lab.run_on("login1", job, user="alice", check=True)
+    process.until(lambda: lab.status().nodes[CLOUD_NODE.name].startswith("down"), 60, "the failed boot")
+    lab.run_on("login1", ["scancel", "--name=never-comes"], user="alice", check=True)
+    fault.unlink()
+    lab.up()
+    on_it = ["timeout", "90", "srun", "-p", "cloud", "hostname"]
+    assert lab.run_on("login1", on_it, user="alice", timeout=120).stdout == "cloud1\n"
 
 
 def test_up_mends_a_lab_of_which_every_process_was_killed(lab: Lab) -> None:

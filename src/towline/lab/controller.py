@@ -7,7 +7,7 @@ import contextlib
 from towline.lab import namespaces, process
 from towline.lab.daemons import Daemon, answers
 from towline.lab.errors import LabError
-from towline.lab.layout import CLOUD_NODE, CTL, STATIC_NODES, Host, Layout
+from towline.lab.layout import CTL, STATIC_NODES, Host, Layout
 
 _USABLE = {"idle", "mixed", "allocated", "completing", "reserved", "planned"}
 
@@ -26,20 +26,15 @@ def slurmd(host: Host) -> Daemon:
     )
 
 
-POWER_SWITCH = Daemon(
-    "cloud-power.sh",
-    CLOUD_NODE,
-    lambda layout: [str(layout.bin / "cloud-power.sh"), str(layout.run / "power" / CLOUD_NODE.name)],
-    f"power-{CLOUD_NODE.name}.log",
-    lambda layout: bool(namespaces.find(layout, CLOUD_NODE, "cloud-power.sh")),
-    detaches=False,
-)
-
-
 def node_states(layout: Layout) -> dict[str, str]:
     """What Slurm says of each node, e.g. `idle`, `drained`, `down*`; empty when the controller does not answer."""
     done = namespaces.run(layout, CTL, ["sinfo", "-h", "-N", "-o", "%N %T"], check=False)
     return dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+
+
+def update_node(layout: Layout, names: str, state: str) -> None:
+    """Ask Slurm to put nodes into a state; it may refuse, which `node_states` shows."""
+    namespaces.run(layout, CTL, ["scontrol", "update", f"nodename={names}", f"state={state}"], check=False)
 
 
 def check_nodes(layout: Layout) -> str:
@@ -79,7 +74,7 @@ def _resumed(layout: Layout) -> bool:
     lost = [host.name for host in STATIC_NODES if states.get(host.name, "").rstrip("*").startswith(("down", "drain"))]
     if lost:
         # Refused for a node that is coming back by itself; asked again on the next round.
-        namespaces.run(layout, CTL, ["scontrol", "update", f"nodename={','.join(lost)}", "state=resume"], check=False)
+        update_node(layout, ",".join(lost), "resume")
     return all(_usable(states, host) for host in STATIC_NODES)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from towline.lab import (
     accounting,
+    cloud,
     controller,
     database,
     disk,
@@ -19,7 +20,7 @@ from towline.lab import (
     runtime,
 )
 from towline.lab.accounting import SLURMDBD
-from towline.lab.controller import POWER_SWITCH, SLURMCTLD
+from towline.lab.controller import SLURMCTLD
 from towline.lab.layout import CTL, HOSTS, Layout
 from towline.lab.munge import MUNGED
 from towline.lab.runtime import registry
@@ -89,7 +90,7 @@ def all_parts(report: Report = unheard) -> tuple[Part, ...]:
         Part("controller", SLURMCTLD.check, SLURMCTLD.start, _stop_controller, ("slurmctld.log",)),
         Part("records", accounting.check_records, accounting.make_records),
         Part("nodes", controller.check_nodes, controller.start_nodes, logs=("slurmd-*.log",)),
-        Part("cloud", POWER_SWITCH.check, POWER_SWITCH.start, logs=("power-*.log",)),
+        Part("cloud", cloud.check, cloud.start, logs=("power-*.log",)),
         Part("logins", logins.check, logins.start, logins.stop, ("sshd-*.log",)),
         Part("registries", registry.check, registry.start, registry.stop, ("registry-*.log",)),
         Part("images", runtime.check_images, lambda layout: runtime.images(layout, report)),
