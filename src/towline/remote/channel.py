@@ -109,7 +109,6 @@ class _Channel(asyncio.SubprocessProtocol):
         self.sink = sink
         self.sent = False
         self.failure: Exception | None = None
-        self._stdin_lost = False
         self._over = asyncio.Event()
         self._exited = asyncio.Event()
         self._gone = asyncio.Event()
@@ -132,7 +131,6 @@ class _Channel(asyncio.SubprocessProtocol):
         if fd in self.readers:
             self._take(fd, self.readers[fd].finish())
         else:
-            self._stdin_lost = True
             self._free.set()
 
     def process_exited(self) -> None:
@@ -163,7 +161,7 @@ class _Channel(asyncio.SubprocessProtocol):
 
     async def shut(self, grace: float) -> int | None:
         """Close stdin, give the program `grace` seconds to end, then kill it; returns its exit status."""
-        if not self._stdin_lost:
+        if not self._stdin.is_closing():  # known before `pipe_connection_lost` tells
             self._stdin.abort()  # what was not taken yet must not start anything now
         try:
             if grace:
