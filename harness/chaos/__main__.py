@@ -8,6 +8,7 @@ import json
 import secrets
 import sys
 import time
+from collections import Counter
 
 from harness.cases import load
 from harness.chaos import cases
@@ -28,13 +29,17 @@ def main(arguments: list[str]) -> int:
 def _play(chaos: Chaos, runs: int, seed: int) -> int:
     started = time.monotonic()
     violations: list[str] = []
+    seen: Counter[str] = Counter()
     with chaos.stage() as story:
         for number in range(1, runs + 1):
-            found = [f"run {number}: {sentence}" for sentence in story(Run.of(number, seed))]
+            run = Run.of(number, seed)
+            found = [f"run {number}: {sentence}" for sentence in story.play(run)]
+            seen += run.seen
             print(f"-- {chaos.name} {number}/{runs}: {'; '.join(found) or 'holds'}", file=sys.stderr)
             violations += found
-    result = {"name": chaos.name, "runs": runs, "violations": len(violations), "seed": seed}
-    print(json.dumps({**result, "seconds": round(time.monotonic() - started, 1), "details": violations}))
+        violations += [f"at the end: {sentence}" for sentence in story.settle()]
+    result = {"name": chaos.name, "runs": runs, "violations": len(violations), "seed": seed, "seen": dict(seen)}
+    print(json.dumps({**result, "seconds": round(time.monotonic() - started, 1), "details": violations}), flush=True)
     return 1 if violations else 0
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,10 +16,12 @@ class Run:
     Attributes:
         number: 1 for the first.
         random: the run's own source of chance; seed and number alone decide what it gives.
+        seen: how often what happened; a chaos that always breaks at the same place proves little.
     """
 
     number: int
     random: random.Random
+    seen: Counter[str] = field(default_factory=Counter[str])
 
     @classmethod
     def of(cls, number: int, seed: int) -> Run:
@@ -26,8 +29,17 @@ class Run:
         return cls(number, random.Random(f"{seed}/{number}"))
 
 
-Story = Callable[[Run], Sequence[str]]
-"""Plays one run; returns what should have held and did not, one sentence each."""
+class Story:
+    """What is played again and again; each method returns what should have held and did not, a sentence each."""
+
+    def play(self, run: Run) -> Sequence[str]:
+        """One run."""
+        raise NotImplementedError
+
+    def settle(self) -> Sequence[str]:
+        """After the last run: what takes its time, waited for once for all runs."""
+        return ()
+
 
 Stage = Callable[[], AbstractContextManager[Story]]
 """Sets up what all runs share, gives the story, and cleans up."""

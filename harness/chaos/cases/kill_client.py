@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,13 @@ from harness.lab import TOWLINE, lab_environment
 
 WINDOW = 1.6
 """Seconds after the start in which the kill falls: a submission to the lab is over by then."""
+STRAGGLER_SECONDS = 10.0
+"""How long what the client sent may still be under way on the login host."""
+WITHDRAWAL_SECONDS = 300.0
+"""How long a submission may stay open that left no trace on the cluster; then it must have been withdrawn."""
 SETTLED = frozenset({"refused", "pending", "running", "succeeded", "failed", "cancelled"})
+
+Job = dict[str, Any]
 
 
 @chaos("kill-client", runs=20)
@@ -25,79 +31,81 @@ SETTLED = frozenset({"refused", "pending", "running", "succeeded", "failed", "ca
 def kill_client() -> Generator[Story]:
     """A `towline run --detach` is killed at a random moment: one job or none, and `towline ps` knows which."""
     with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch, "state")) as env:
-        yield _Scene(env).play
+        yield _Killing(env)
 
 
-@dataclass(frozen=True)
-class _Scene:
-    env: dict[str, str]
+class _Killing(Story):
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+        self._open: list[str] = []
 
     def play(self, run: Run) -> Sequence[str]:
-        name = f"kill-client-{run.random.randrange(16**8):08x}"
+        name = f"kill-client-{secrets.token_hex(4)}"  # Slurm remembers those of earlier seeds
         moment = run.random.uniform(0, WINDOW)
-        child = subprocess.Popen(
-            [TOWLINE, "run", "--detach", "--name", name, "--partition", "cpu", "--time", "5m", "--", "sleep", "2"],
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            child.wait(moment)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        try:
-            found = self._judge(name)
-        except subprocess.CalledProcessError as error:
-            found = [f"{error} {error.stderr!r}"]
-        return [f"killed after {moment:.3f} s: {sentence}" for sentence in found]
+        if not self._submit(name, moment):
+            run.seen["not killed"] += 1
+        known, there = self._look(name, STRAGGLER_SECONDS)
+        run.seen["job" if there else "none"] += 1
+        run.seen["known as " + (known[0]["state"] if known else "nothing")] += 1
+        if not there and any(job["state"] not in SETTLED for job in known):
+            self._open.append(name)
+            return []
+        return [f"killed after {moment:.3f} s: {sentence}" for sentence in _compared(known, there)]
 
-    def _judge(self, name: str) -> list[str]:
-        known = self._settled(name)
-        there = self._in_slurm(name)
-        found: list[str] = []
-        if len(there) > 1:
-            found.append(f"Slurm has {len(there)} jobs: {there}")
-        if len(known) > 1:
-            found.append(f"the store has {len(known)} jobs")
-        if there and not known:
-            found.append(f"Slurm has job {there[0]} and the store knows nothing of it")
-        for job in known:
-            found += self._compared(job, there)
-        return found
+    def settle(self) -> Sequence[str]:
+        looks = [(name, *self._look(name, WITHDRAWAL_SECONDS)) for name in self._open]
+        return [f"{name}: {sentence}" for name, known, there in looks for sentence in _compared(known, there)]
 
-    @staticmethod
-    def _compared(job: dict[str, Any], there: list[str]) -> list[str]:
-        if job["state"] not in SETTLED:
-            return [f"the store says {job['state']} after a poll, and Slurm has {there or 'no job'}"]
-        if job["state"] == "refused" and there:
-            return [f"the store says that nothing was started, and Slurm has {there[0]}"]
-        if job["slurm_ids"] != there and (job["slurm_ids"] or there):
-            return [f"the store has Slurm job {job['slurm_ids']}, and Slurm has {there}"]
-        return []
+    def _submit(self, name: str, moment: float) -> bool:
+        """Submit a job; whether the client was killed."""
+        command = [TOWLINE, "run", "--detach", "--name", name, "--partition", "cpu", "--time", "5m", "--", "sleep", "2"]
+        with subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as child:
+            try:
+                child.wait(moment)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                return True
+        return False
 
-    def _settled(self, name: str) -> list[dict[str, Any]]:
-        """What the store says after one `towline ps`; a submission that may still be under way is asked about again."""
-        deadline = time.monotonic() + 60
+    def _look(self, name: str, patience: float) -> tuple[list[Job], list[str]]:
+        """What the store knows of the job, and what Slurm has; asked again while the store does not know."""
+        deadline = time.monotonic() + patience
         while True:
-            jobs = [job for job in self._listed() if job["name"] == name]
-            if all(job["state"] in SETTLED for job in jobs) or time.monotonic() > deadline:
-                return jobs
+            known = [job for job in self._ask("ps", "--all", "--json")["jobs"] if job["name"] == name]
+            if all(job["state"] in SETTLED for job in known) or time.monotonic() > deadline:
+                return known, self._in_slurm(name)
+            time.sleep(0.5)
 
-    def _listed(self) -> list[dict[str, Any]]:
-        done = subprocess.run([TOWLINE, "ps", "--all", "--json"], env=self.env, capture_output=True, check=True)
-        return json.loads(done.stdout)["jobs"]
+    def _ask(self, *arguments: str) -> Any:
+        return json.loads(self._output(*arguments))
 
     def _in_slurm(self, name: str) -> list[str]:
         """The ids of Slurm's jobs with that name, asked on the login host itself."""
         ask = "sacct -X -n -P -S now-1hours -o JobID,JobName; squeue -h -t all -o '%i|%j'"
-        done = subprocess.run(
-            [TOWLINE, "lab", "shell", "login1", "--", "sh", "-c", ask],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        rows = [line.split("|", 1) for line in done.stdout.splitlines() if "|" in line]
+        output = self._output("lab", "shell", "login1", "--", "sh", "-c", ask)
+        rows = [line.split("|", 1) for line in output.splitlines() if "|" in line]
         return sorted({job_id for job_id, token in rows if token.startswith(f"{name}-")})
+
+    def _output(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [TOWLINE, *arguments], env=self._env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(
+                f"towline {' '.join(arguments)} failed with {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
+        return done.stdout
+
+
+def _compared(known: list[Job], there: list[str]) -> list[str]:
+    """Where the store and Slurm do not say the same."""
+    if len(there) > 1 or len(known) > 1:
+        return [f"the store has {len(known)} jobs, and Slurm has {there}"]
+    if not known:
+        return [f"the store knows nothing, and Slurm has {there}"] if there else []
+    (job,) = known
+    if job["state"] not in SETTLED:
+        return [f"the store says {job['state']}, and Slurm has {there or 'no job'}"]
+    if job["slurm_ids"] != there:
+        return [f"the store says {job['state']} with Slurm job {job['slurm_ids']}, and Slurm has {there or 'no job'}"]
+    return []

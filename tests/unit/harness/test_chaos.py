@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -12,10 +12,28 @@ from harness.chaos import __main__ as door
 from harness.chaos.registry import CHAOS, Chaos, Run, Story
 
 
+class OddRunsBreak(Story):
+    def play(self, run: Run) -> Sequence[str]:
+        run.seen["odd" if run.number % 2 else "even"] += 1
+        return ["it broke"] if run.number % 2 else []
+
+    def settle(self) -> Sequence[str]:
+        return ["still open"]
+
+
+class NeverBreaks(Story):
+    def play(self, run: Run) -> Sequence[str]:
+        return []
+
+
 @contextmanager
 def odd_runs_break() -> Generator[Story, None, None]:
-    """Breaks in every other run."""
-    yield lambda run: ["it broke"] if run.number % 2 else []
+    yield OddRunsBreak()
+
+
+@contextmanager
+def never_breaks() -> Generator[Story, None, None]:
+    yield NeverBreaks()
 
 
 def test_a_run_is_repeated_by_seed_and_number() -> None:
@@ -29,15 +47,12 @@ def test_violations_are_counted_named_and_fail_the_command(
     monkeypatch.setitem(CHAOS, "odd", Chaos("odd", 2, odd_runs_break))
     assert door.main(["odd", "--runs", "3", "--seed", "5"]) == 1
     found = json.loads(capsys.readouterr().out)
-    assert (found["name"], found["runs"], found["violations"], found["seed"]) == ("odd", 3, 2, 5)
-    assert found["details"] == ["run 1: it broke", "run 3: it broke"]
+    assert (found["name"], found["runs"], found["violations"], found["seed"]) == ("odd", 3, 3, 5)
+    assert found["seen"] == {"odd": 2, "even": 1}
+    assert found["details"] == ["run 1: it broke", "run 3: it broke", "at the end: still open"]
 
 
 def test_a_run_without_violations_passes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    @contextmanager
-    def never_breaks() -> Generator[Story, None, None]:
-        yield lambda run: []
-
     monkeypatch.setitem(CHAOS, "calm", Chaos("calm", 2, never_breaks))
     assert door.main(["calm"]) == 0
     assert json.loads(capsys.readouterr().out)["runs"] == 2
