@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from towline.lab import Lab, LabError, kernel, namespaces, process, profile, slurmconf
+from towline.lab import Lab, LabError, controller, kernel, namespaces, process, profile, slurmconf
 from towline.lab.layout import CLOUD_NODE, CTL, FAKE_GPUS, GPU_NODES, HOSTS, SWITCH
 
 SEED = int(os.environ.get("TOWLINE_LAB_SEED", "1"))
@@ -122,6 +122,7 @@ def test_up_mends_a_cloud_node_that_lost_power_while_it_was_on(lab: Lab) -> None
 
 def test_up_mends_a_cloud_node_that_never_came(lab: Lab) -> None:
     fault = lab.paths.state / "faults" / f"noboot.{CLOUD_NODE.name}"
+    controller.update_node(lab.paths, CLOUD_NODE.name, "power_down_force")
     process.until(lambda: lab.status().nodes[CLOUD_NODE.name] == "idle~", 60, "the node's suspension")
     fault.touch()
     job = ["sbatch", "-J", "never-comes", "-p", "cloud", "--output=/dev/null", "--wrap", "true"]
