@@ -189,7 +189,7 @@ class _Channel(asyncio.SubprocessProtocol):
     async def _send(self, payload: Payload) -> None:
         left = payload.size
         for chunk in payload.chunks():
-            if self._over.is_set() or self._stdin_lost:
+            if self._over.is_set() or self._stdin.is_closing():
                 return
             left -= len(chunk)
             self.sent = not left
