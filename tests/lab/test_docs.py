@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Block, blocks
-from towline.lab import Lab
 
 
+@pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
-def test_examples_run(lab: Lab, block: Block, tmp_path: Path) -> None:
-    assert lab.status().is_up
+def test_examples_run(block: Block, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block.text],
         cwd=tmp_path,
