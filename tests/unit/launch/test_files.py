@@ -66,6 +66,10 @@ def test_ports_stay_clear_of_ephemeral_ones(slurm_id: int) -> None:
     assert 20000 <= master_port(slurm_id) < 30000
 
 
+def test_the_port_is_the_one_that_the_supervisor_works_out() -> None:
+    assert master_port(12345678) == 25678  # as test_ranks finds it in a task
+
+
 def sh(shell: tuple[str, ...], script: str) -> bytes:
     return subprocess.run([*shell, "-c", script], capture_output=True, check=True, env={"PATH": "/usr/bin:/bin"}).stdout
 
