@@ -137,10 +137,16 @@ def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[At
     end = _own_end(attempt, evidence.files)
     if end is None:
         return attempt, state
-    attempt = dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
     if state is JobState.SUCCEEDED and end.code:
         state = JobState.FAILED
-    return attempt, state
+    return _with_own_code(attempt, end), state
+
+
+def _with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
+    """The command's code; there is none when the command never ran."""
+    if end.reason in _NEVER_RAN:
+        return dataclasses.replace(attempt, exit_code=None, exit_source="")
+    return dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
 
 
 def _own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:
@@ -158,7 +164,7 @@ def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRec
     else:
         state = JobState.FAILED if end.code else JobState.SUCCEEDED
         note = "Slurm has forgotten the job; this is its own record"
-        attempt = dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
+        attempt = _with_own_code(attempt, end)
     return dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt), note=note)
 
 
@@ -184,6 +190,8 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     end = end_record(evidence.files.end) if evidence.files.end else None
     return _FAILURES.get(end.reason, "") if end else ""
 
+
+_NEVER_RAN = frozenset({"no-container", "launch"})
 
 _ENDS = {
     "TIMEOUT": "its walltime was over",

@@ -81,6 +81,14 @@ def test_a_failed_query_changes_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize("reason", ["no-container", "launch"])
+def test_a_command_that_never_ran_has_no_code_of_its_own(reason: str) -> None:
+    end = files(code="122", verdict="failed", reason=reason)
+    found = conclude(known(), Evidence(end, None, accounted("FAILED", "122:0")), NOW)
+    assert (found.state, found.exit_code) == (JobState.FAILED, None)
+    assert "container" in found.note
+
+
 def test_the_first_failed_rank_is_named() -> None:
     assert conclude(known(), Evidence(RAN, queue("FAILED")), NOW).last.failed_rank == 2
 
