@@ -1,6 +1,6 @@
 /*
- * The job's variables stay as they are unless the image has its own value in /etc/environment, where Enroot puts the ENV
- * of an image; then that one counts, unless --container-env names the variable. PATH is never the node's own.
+ * The job's variables stay as they are unless the image has its own value in /etc/environment, where Enroot puts an
+ * image's ENV; then that one counts, unless --container-env names the variable. PATH is never the node's own.
  */
 #define _GNU_SOURCE
 #include "pyxis.h"

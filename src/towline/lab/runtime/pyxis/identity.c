@@ -52,13 +52,14 @@ static int write_map(const char *path, const char *text, int size)
 /* A user namespace with one user in it: the right to chroot, and no right outside. */
 int identity_assume(const struct job *job, bool remap_root)
 {
+	unsigned uid = remap_root ? 0 : job->uid, gid = remap_root ? 0 : job->gid;
 	char map[64];
 
 	/* After its change of user the process's own /proc entries belong to root until it is dumpable again. */
 	prctl(PR_SET_DUMPABLE, 1);
 	if (unshare(CLONE_NEWUSER) < 0 || write_map("/proc/self/setgroups", "deny", 4) < 0)
 		return -1;
-	if (write_map("/proc/self/uid_map", map, snprintf(map, sizeof(map), "%u %u 1", remap_root ? 0 : job->uid, job->uid)) < 0)
+	if (write_map("/proc/self/uid_map", map, snprintf(map, sizeof(map), "%u %u 1", uid, job->uid)) < 0)
 		return -1;
-	return write_map("/proc/self/gid_map", map, snprintf(map, sizeof(map), "%u %u 1", remap_root ? 0 : job->gid, job->gid));
+	return write_map("/proc/self/gid_map", map, snprintf(map, sizeof(map), "%u %u 1", gid, job->gid));
 }

@@ -16,7 +16,8 @@
 
 /* Of the job's environment, what Pyxis keeps from Enroot. */
 static const char *const kept_from_enroot[] = {
-	"PATH=", "LD_LIBRARY_PATH=", "LD_PRELOAD=", "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_TASK_PID=", "PMIX_RANK=", "PMI_FD=",
+	"PATH=", "LD_LIBRARY_PATH=", "LD_PRELOAD=", "SLURM_PROCID=", "SLURM_LOCALID=", "SLURM_TASK_PID=", "PMIX_RANK=",
+	"PMI_FD=",
 	"ENROOT_LIBRARY_PATH=", "ENROOT_SYSCONF_PATH=", "ENROOT_RUNTIME_PATH=", "ENROOT_CACHE_PATH=", "ENROOT_DATA_PATH=",
 	"ENROOT_TEMP_PATH=",
 };

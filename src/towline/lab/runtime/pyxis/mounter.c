@@ -1,8 +1,8 @@
 /*
- * Only root may mount an image, and a task is the user when it learns what went wrong. So a step has one root process, the
- * mounter, started before its first task. It owns a mount namespace that all tasks of the step on this node enter; the
- * first of them sends it the open image and mount sources, opened with the user's rights, and it builds the tree there.
- * It ends, and frees everything, when the last holder of its socket is gone: also when slurmstepd was killed.
+ * Only root may mount an image, and a task is the user when it learns what went wrong. So a step has one root process,
+ * the mounter, started before its first task. It owns a mount namespace that all tasks of the step on this node enter;
+ * the first of them sends it the open image and mount sources, opened with the user's rights, and it builds the tree
+ * there. It ends, and frees everything, when the last holder of its socket is gone: also when slurmstepd was killed.
  */
 #define _GNU_SOURCE
 #include "pyxis.h"

@@ -5,6 +5,7 @@
  *   options.c   the --container-* options and their PYXIS_* variables
  *   image.c     which file is the image: checks a .sqsh, imports from a registry
  *   mounter.c   the root process that owns the step's mount namespace
+ *   loop.c      the image's file as a file system of the user's
  *   rootfs.c    the container's file tree, built inside that namespace
  *   places.c    mount points inside the tree, resolved so that no link leads out of it
  *   identity.c  what the tree and the task say about who the user is
@@ -116,6 +117,7 @@ int identity_write(int root, const struct job *job, bool remap_root);
 int identity_assume(const struct job *job, bool remap_root);
 
 int image_open(spank_t sp, const struct plan *plan);
+int image_mount(int image, const char *target, const struct job *job);
 
 int environment_merge(spank_t sp);
 void environment_workdir(char *path, size_t size);

@@ -7,143 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/loop.h>
-#include <linux/major.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define GPU_DIRECTORY "/run/lab-gpu" /* present on nodes with GPUs: what nvidia-smi reports */
 #define GPU_PROGRAM "/usr/local/bin/nvidia-smi"
-
-/* --- the image ------------------------------------------------------------------------------------------------ */
-
-static int open_loop(int number)
-{
-	char path[32];
-	int fd;
-
-	snprintf(path, sizeof(path), "/dev/loop%d", number);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT && mknod(path, S_IFBLK | 0600, makedev(LOOP_MAJOR, number)) == 0)
-		fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd;
-}
-
-/* Another step may take the number between the question and its use: then the next one is asked for. */
-static int attach_loop(int image, int *number)
-{
-	struct loop_config config = { .fd = (unsigned)image, .info.lo_flags = LO_FLAGS_READ_ONLY | LO_FLAGS_AUTOCLEAR };
-	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	int fd = -1;
-
-	for (int tries = 0; control >= 0 && tries < 200; tries++) {
-		*number = ioctl(control, LOOP_CTL_GET_FREE);
-		fd = *number < 0 ? -1 : open_loop(*number);
-		if (fd < 0 || ioctl(fd, LOOP_CONFIGURE, &config) == 0)
-			break;
-		close(fd);
-		fd = -1;
-		if (errno != EBUSY)
-			break;
-	}
-	if (control >= 0)
-		close(control);
-	return fd;
-}
-
-static int mount_image(int image, const char *target)
-{
-	char device[32];
-	int number, fd, rc, saved;
-
-	fd = attach_loop(image, &number);
-	if (fd < 0)
-		return -1;
-	snprintf(device, sizeof(device), "/dev/loop%d", number);
-	rc = mount(device, target, "squashfs", MS_RDONLY | MS_NOSUID | MS_NODEV, NULL);
-	saved = errno;
-	close(fd);
-	errno = saved;
-	return rc;
-}
-
-/* A user namespace that knows root as the job's user; only its descriptor is wanted. */
-static int open_user_map(const struct job *job)
-{
-	char path[64], map[64];
-	int pipe_fds[2], fd = -1;
-	pid_t pid;
-	char byte;
-
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (unshare(CLONE_NEWUSER) < 0 || write(pipe_fds[1], "x", 1) != 1)
-			_exit(1);
-		pause();
-		_exit(0);
-	}
-	close(pipe_fds[1]);
-	if (pid > 0 && read(pipe_fds[0], &byte, 1) == 1) {
-		const struct {
-			const char *file;
-			unsigned id;
-		} maps[] = { { "uid_map", job->uid }, { "gid_map", job->gid } };
-
-		fd = 0;
-		for (size_t i = 0; i < 2 && fd >= 0; i++) {
-			int size = snprintf(map, sizeof(map), "0 %u 1", maps[i].id);
-
-			snprintf(path, sizeof(path), "/proc/%d/%s", pid, maps[i].file);
-			fd = open(path, O_WRONLY | O_CLOEXEC);
-			if (fd >= 0 && write(fd, map, (size_t)size) != size) {
-				close(fd);
-				fd = -1;
-			} else if (fd >= 0) {
-				close(fd);
-			}
-		}
-		snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-		fd = fd < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-	}
-	close(pipe_fds[0]);
-	if (pid > 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
-	return fd;
-}
-
-/*
- * Enroot unpacks an image as the user, so all of it belongs to the user. The same comes of mapping the image's root to
- * the user on the mount. Kernels that cannot (before 6.2 or so) show the files as root's: a writable container can then
- * add files at its top but not change the image's.
- */
-static void give_to_user(const char *path, const struct job *job)
-{
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
-	int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	int users = open_user_map(job);
-
-	attr.userns_fd = (uint64_t)users;
-	if (tree >= 0 && users >= 0 && mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) == 0)
-		move_mount(tree, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
-	if (tree >= 0)
-		close(tree);
-	if (users >= 0)
-		close(users);
-}
 
 /* Makes directory/root, an overlay that everything else goes into, and opens it. */
 static int stack_root(const struct plan *plan, int image, struct outcome *outcome)
@@ -155,11 +26,12 @@ static int stack_root(const struct plan *plan, int image, struct outcome *outcom
 		snprintf(path[i], sizeof(path[i]), "%s/%s", plan->directory, parts[i]);
 		mkdir(path[i], 0755);
 	}
-	if (chown(path[1], plan->job.uid, plan->job.gid) < 0 || mount_image(image, path[0]) < 0) {
-		outcome_fail(outcome, STAGE_CREATE, "FATAL ERROR: File system corruption detected");
+	if (chown(path[1], plan->job.uid, plan->job.gid) < 0 || image_mount(image, path[0], &plan->job) < 0) {
+		const char *cause = errno == EINVAL || errno == EIO ? "File system corruption detected" : strerror(errno);
+
+		outcome_fail(outcome, STAGE_CREATE, "FATAL ERROR: %s", cause);
 		return -1;
 	}
-	give_to_user(path[0], &plan->job);
 	snprintf(data, sizeof(data), "lowerdir=%s,upperdir=%s,workdir=%s", path[0], path[1], path[2]);
 	if (mount("overlay", path[3], "overlay", MS_NOSUID | MS_NODEV, data) < 0) {
 		outcome_fail(outcome, STAGE_START, "enroot-mount: failed to mount: overlay at %s: %s", path[3], strerror(errno));
@@ -204,21 +76,6 @@ static void fd_path(char path[32], int fd)
 	snprintf(path, 32, "/proc/self/fd/%d", fd);
 }
 
-/* A bind mount takes its flags only from a second call. */
-static int bind_fd(int source, int target, unsigned long flags)
-{
-	unsigned long options_only = flags & ~(unsigned long)MS_REC;
-	char from[32], to[32];
-
-	fd_path(from, source);
-	fd_path(to, target);
-	if (mount(from, to, NULL, MS_BIND | (flags & MS_REC), NULL) < 0)
-		return -1;
-	if (options_only == 0)
-		return 0;
-	return mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | options_only, NULL);
-}
-
 static bool is_directory(int fd)
 {
 	struct stat st;
@@ -226,11 +83,33 @@ static bool is_directory(int fd)
 	return fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* The remount has to go through the path again: the old descriptor is of the place underneath. */
-static int bind_at(int root, int source, const char *target, unsigned long flags, enum place place, const struct job *job)
+static int bind_fd(int source, int target, bool recursive)
 {
-	unsigned long options_only = flags & ~(unsigned long)MS_REC;
+	char from[32], to[32];
+
+	fd_path(from, source);
+	fd_path(to, target);
+	return mount(from, to, NULL, MS_BIND | (recursive ? MS_REC : 0), NULL);
+}
+
+/* A bind mount takes its flags only from a second call, which needs the path anew: `target` was underneath so far. */
+static int restrict_at(int root, const char *target, unsigned long flags, const struct job *job)
+{
 	char to[32];
+	int rc, fd = place_open(root, target, PLACE_AUTO, job);
+
+	if (fd < 0)
+		return -1;
+	fd_path(to, fd);
+	rc = mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | flags, NULL);
+	close(fd);
+	return rc;
+}
+
+static int bind_at(int root, int source, const char *target, unsigned long flags, enum place place,
+		   const struct job *job)
+{
+	unsigned long restrictions = flags & ~(unsigned long)MS_REC;
 	int fd, rc;
 
 	if (place == PLACE_AUTO)
@@ -240,15 +119,7 @@ static int bind_at(int root, int source, const char *target, unsigned long flags
 		return -1;
 	rc = bind_fd(source, fd, flags & MS_REC);
 	close(fd);
-	if (rc < 0 || options_only == 0)
-		return rc;
-	fd = place_open(root, target, place, job);
-	if (fd < 0)
-		return -1;
-	fd_path(to, fd);
-	rc = mount(NULL, to, NULL, MS_REMOUNT | MS_BIND | options_only, NULL);
-	close(fd);
-	return rc;
+	return rc < 0 || restrictions == 0 ? rc : restrict_at(root, target, restrictions, job);
 }
 
 static int tmpfs_at(int root, const char *target, unsigned long flags, const struct job *job)
