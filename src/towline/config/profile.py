@@ -97,44 +97,46 @@ class ClusterProfile(BaseModel):
 
     name: Annotated[str, AfterValidator(check_job_name)]
     transport: Literal["ssh", "local"] = Field(
-        "ssh", description="`ssh` reaches a login host; `local` runs Slurm's commands on this machine."
+        default="ssh", description="`ssh` reaches a login host; `local` runs Slurm's commands on this machine."
     )
     hosts: Hosts = Field(
-        (), description="Login hosts, tried in this order: names, addresses or aliases of ~/.ssh/config."
+        default=(), description="Login hosts, tried in this order: names, addresses or aliases of ~/.ssh/config."
     )
     user: Annotated[str, AfterValidator(_user)] | None = Field(
-        None, description="User on the login hosts; ~/.ssh/config decides when it is not given."
+        default=None, description="User on the login hosts; ~/.ssh/config decides when it is not given."
     )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
-        None, description="SSH port; ~/.ssh/config decides when it is not given."
+        default=None, description="SSH port; ~/.ssh/config decides when it is not given."
     )
     identity_file: LocalFile | None = Field(
-        None, description="Private key on this machine; agents and ~/.ssh/config count when it is not given."
+        default=None, description="Private key on this machine; agents and ~/.ssh/config count when it is not given."
     )
     known_hosts_file: LocalFile | None = Field(
-        None, description="File with the login hosts' keys, in place of ~/.ssh/known_hosts."
+        default=None, description="File with the login hosts' keys, in place of ~/.ssh/known_hosts."
     )
     root: Annotated[str, AfterValidator(_root)] = Field(
         description="Absolute path of a directory of your own on the cluster's shared file system; jobs live below it."
     )
-    partition: Tokens = Field((), description="Partition, or several, of jobs that name none.")
-    account: Token | None = Field(None, description="Slurm account of jobs that name none.")
-    qos: Token | None = Field(None, description="Slurm QOS of jobs that name none.")
+    partition: Tokens = Field(default=(), description="Partition, or several, of jobs that name none.")
+    account: Token | None = Field(default=None, description="Slurm account of jobs that name none.")
+    qos: Token | None = Field(default=None, description="Slurm QOS of jobs that name none.")
     image: Annotated[str, AfterValidator(_image)] | None = Field(
-        None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
+        default=None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
     )
-    mounts: Mounts = Field((), description="Mounts that every job's container has: SRC, SRC:DST or SRC:DST:ro.")
-    time: Walltime | None = Field(None, description="Walltime of jobs that name none, for example 4h or 1-00:00:00.")
+    mounts: Mounts = Field(default=(), description="Mounts that every job's container has: SRC, SRC:DST or SRC:DST:ro.")
+    time: Walltime | None = Field(
+        default=None, description="Walltime of jobs that name none, for example 4h or 1-00:00:00."
+    )
     gpu_request: Literal["gres", "gres-typed", "gpus-per-node"] = Field(
-        "gres",
+        default="gres",
         description="How the site wants GPUs asked for: `--gres=gpu:N`, `--gres=gpu:TYPE:N` or `--gpus-per-node=N`.",
     )
     setup: Annotated[Text, AfterValidator(_one_line)] = Field(
-        "",
+        default="",
         description="Shell line that runs before Slurm's commands on the login host, for example `module load slurm`.",
     )
     poll_interval: Annotated[float, Field(ge=0.5, le=3600)] = Field(
-        30.0, description="Seconds between two looks at the queue; all jobs are looked at together."
+        default=30.0, description="Seconds between two looks at the queue; all jobs are looked at together."
     )
 
     @model_validator(mode="after")

@@ -1,0 +1,185 @@
+"""Whatever becomes of the call that submits, the store says what is known of the job."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from towline.config.profile import ClusterProfile
+from towline.engine.cluster import AsyncCluster
+from towline.engine.session import CALL_SECONDS
+from towline.engine.store import Store
+from towline.models.errors import (
+    AccessRefused,
+    OutcomeUnknown,
+    PlanRefused,
+    SlurmRefused,
+    SlurmUnavailable,
+    StagingFailed,
+    TowlineError,
+    Unreachable,
+)
+from towline.models.job import JobState
+from towline.models.site import Partition, SiteFacts
+from towline.models.spec import JobSpec
+from towline.remote.base import Ending, Operation, Outcome
+from towline.remote.memory import InMemory
+
+PROFILE = ClusterProfile(name="lab", hosts=("login",), root="/lustre/me", image="/i.sqsh")
+SPEC = JobSpec.build(command=["true"])
+DONE = Ending.DONE
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path)
+    partition = Partition("batch", True, True, 3600, None, None, 4, 8, ("h100",), 32, 1000)
+    opened.save_facts("lab", SiteFacts("lab", "22.05.8", (partition,), 10, time.time()))
+    yield opened
+    opened.close()
+
+
+def cluster(store: Store, answer: Callable[[Operation], Outcome]) -> AsyncCluster:
+    return AsyncCluster(PROFILE, remote=InMemory(answer), store=store)
+
+
+def submit(store: Store, answer: Callable[[Operation], Outcome]) -> None:
+    asyncio.run(cluster(store, answer).submit(SPEC))
+
+
+def test_an_accepted_job_is_pending_with_slurms_id(store: Store) -> None:
+    submit(store, lambda _: Outcome(DONE, 0, b"came=submitted\nslurm=41;gpu\n"))
+    (job,) = store.jobs("lab")
+    assert (job.state, job.last.slurm_id, job.last.slurm_cluster) == (JobState.PENDING, "41", "gpu")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "state"),
+    [
+        (Outcome(Ending.NOT_STARTED, detail="login: no route"), Unreachable, JobState.REFUSED),
+        (Outcome(Ending.UNKNOWN, detail="cut"), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(Ending.TIMED_OUT, detail="slow"), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(DONE, 47, b"", b"another submission"), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(DONE, 49, b"", b"sbatch did not say"), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(DONE, 1, b"", b"sh: out of memory"), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(DONE, 0, b"", b""), OutcomeUnknown, JobState.SUBMITTING),
+        (Outcome(DONE, 43, b"missing /data\n"), PlanRefused, JobState.REFUSED),
+        (Outcome(DONE, 44, b"", b"No space left on device"), StagingFailed, JobState.REFUSED),
+        (Outcome(DONE, 42, b"", b"jobs belongs to user 0"), AccessRefused, JobState.REFUSED),
+        (
+            Outcome(DONE, 48, b"", b"sbatch: error: Batch job submission failed: Invalid qos specification"),
+            SlurmRefused,
+            JobState.REFUSED,
+        ),
+        (
+            Outcome(DONE, 48, b"", b"sbatch: error: Batch job submission failed: Job violates accounting/QOS policy"
+                    b" (job submit limit, user's size and/or time limits)"),
+            SlurmRefused,
+            JobState.REFUSED,
+        ),
+        (
+            Outcome(DONE, 48, b"", b"sbatch: error: Unable to contact slurm controller (connect failure)"),
+            SlurmUnavailable,
+            JobState.REFUSED,
+        ),
+    ],
+)  # fmt: skip
+def test_every_other_ending_is_told_and_kept(
+    store: Store, outcome: Outcome, error: type[TowlineError], state: JobState
+) -> None:
+    with pytest.raises(error):
+        submit(store, lambda _: outcome)
+    (job,) = store.jobs("lab", everything=True)
+    assert job.state is state
+
+
+def test_the_intent_is_kept_before_the_first_byte_is_sent(store: Store) -> None:
+    def look(operation: Operation) -> Outcome:
+        (job,) = store.jobs("lab")
+        assert job.state is JobState.SUBMITTING
+        assert operation.survives
+        assert operation.files["files/script/batch"]
+        return Outcome(DONE, 0, b"came=submitted\nslurm=41\n")
+
+    submit(store, look)
+
+
+def test_a_check_that_fails_sends_nothing(store: Store) -> None:
+    def never(operation: Operation) -> Outcome:
+        assert operation.name == "facts"
+        return Outcome(DONE, 40, b"", b"")
+
+    wide = JobSpec.build(command=["true"], resources={"nodes": 9})
+    with pytest.raises(TowlineError):
+        asyncio.run(cluster(store, never).submit(wide))
+    assert store.jobs("lab", everything=True) == ()
+
+
+POLL_NOTHING = b"@job %s 1 no no 0\n@end\n"
+
+
+def lost_submission(store: Store, age: float) -> str:
+    """A submission whose answer was lost `age` seconds ago."""
+    with pytest.raises(OutcomeUnknown):
+        submit(store, lambda _: Outcome(Ending.UNKNOWN))
+    (job,) = store.jobs("lab")
+    store._db.execute("UPDATE jobs SET created = ?", (time.time() - age,))  # pyright: ignore[reportPrivateUsage]
+    return job.id
+
+
+def look_again(store: Store, found: Outcome) -> list[str]:
+    """Poll while the look-up answers `found`; returns the operations that were sent."""
+    sent: list[str] = []
+
+    def answer(operation: Operation) -> Outcome:
+        sent.append(operation.name)
+        (job,) = store.jobs("lab")
+        if operation.name == "poll":
+            return Outcome(DONE, 0, POLL_NOTHING % job.id.encode())
+        if operation.name == "cancel":
+            return Outcome(DONE, 0, b"@mark done\n@end\n")
+        return found
+
+    asyncio.run(cluster(store, answer).jobs())
+    return sent
+
+
+OLD = CALL_SECONDS + 60
+
+
+def test_a_lost_submission_that_slurm_has_is_taken_over(store: Store) -> None:
+    job_id = lost_submission(store, 1)
+    look_again(store, Outcome(DONE, 0, b"came=queue\nslurm=77\n"))
+    job = store.job(job_id)
+    assert job is not None
+    assert (job.state, job.last.slurm_id) == (JobState.PENDING, "77")
+
+
+@pytest.mark.parametrize(
+    ("age", "found"),
+    [
+        (1, Outcome(DONE, 50)),
+        (OLD, Outcome(DONE, 47)),
+        (OLD, Outcome(DONE, 49)),
+        (OLD, Outcome(Ending.NOT_STARTED)),
+        (OLD, Outcome(Ending.UNKNOWN)),
+    ],
+)
+def test_a_lost_submission_stays_open_while_it_may_still_arrive(store: Store, age: float, found: Outcome) -> None:
+    job_id = lost_submission(store, age)
+    assert "cancel" not in look_again(store, found)
+    job = store.job(job_id)
+    assert job is not None
+    assert job.state is JobState.SUBMITTING
+
+
+def test_a_lost_submission_that_never_arrived_is_withdrawn_on_the_cluster_too(store: Store) -> None:
+    job_id = lost_submission(store, OLD)
+    assert look_again(store, Outcome(DONE, 50)) == ["poll", "find", "cancel"]
+    job = store.job(job_id)
+    assert job is not None
+    assert job.state is JobState.REFUSED
