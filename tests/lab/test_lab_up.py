@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from towline.cli.lab import lab as command
-from towline.lab import Lab, LabError, namespaces, profile
+from towline.lab import Lab, LabError, namespaces, network, process, profile
 from towline.lab.guard import FOREIGN_CONFIGURATIONS
-from towline.lab.layout import HOSTS
+from towline.lab.layout import CPU_NODE, HOSTS
+from towline.lab.process import until
 
 
 def test_a_second_up_changes_nothing(lab: Lab) -> None:
@@ -49,9 +50,6 @@ def test_a_profile_taken_away_is_written_again(lab: Lab) -> None:
 
 
 def test_a_cut_cable_is_mended(lab: Lab) -> None:
-    from towline.lab import network
-    from towline.lab.layout import CPU_NODE
-
     network.set_link(lab.paths, CPU_NODE, up=False)
     assert any("cpu1" in part.problem for part in lab.status().parts)
     assert lab.up() is True
@@ -83,6 +81,18 @@ def test_up_refuses_next_to_a_slurmd_that_is_not_its_own(lab: Lab, tmp_path: Pat
             assert foreign.poll() is None
         finally:
             foreign.kill()
+
+
+def test_a_slurm_and_a_lab_in_a_container_are_on_another_machine(lab: Lab, tmp_path: Path) -> None:
+    inside = shutil.copy("/bin/sleep", tmp_path / "slurmd")
+    mark = {namespaces.MARK: f"{lab.paths.root}|node1|1"}
+    with subprocess.Popen(["unshare", "--net", inside, "infinity"], env=mark) as container:
+        try:
+            until(lambda: process.name_of(container.pid) == "slurmd", 10, "the container's start")
+            assert lab.up() is False
+            assert container.pid not in namespaces.all_holders()
+        finally:
+            container.kill()
 
 
 def test_up_refuses_next_to_another_lab(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

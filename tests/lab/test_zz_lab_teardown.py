@@ -11,13 +11,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from towline.lab import Lab, LabError, controller, kernel, namespaces, process, profile, slurmconf
-from towline.lab.layout import CLOUD_NODE, CTL, FAKE_GPUS, GPU_NODES, HOSTS, SWITCH
+from towline.lab.layout import CLOUD_NODE, CTL, FAKE_GPUS, GPU_NODES, SWITCH, Host
 
 SEED = int(os.environ.get("TOWLINE_LAB_SEED", "1"))
 
@@ -65,6 +66,7 @@ def machine_without(lab: Lab) -> dict[str, object]:
 
 
 def test_down_leaves_nothing_and_twice_is_no_error(lab: Lab, machine_without: dict[str, object]) -> None:
+    assert {part.name for part in lab.status().parts if part.problem} >= {"disk", "hosts", "controller", "profile"}
     assert machine_without["holders"] == {}
     assert machine_without["control groups"] == []
     assert machine_without["devices"] == []
@@ -105,9 +107,8 @@ def test_up_mends_what_was_killed_at_random(lab: Lab, round_: int) -> None:
 
 
 @pytest.mark.parametrize("host", [SWITCH, CTL, GPU_NODES[0]], ids=lambda host: host.name)
-def test_up_mends_a_host_that_lost_power(lab: Lab, host: object) -> None:
-    held = next(namespaces.require(lab.paths, one) for one in HOSTS if one == host)
-    process.kill([held])
+def test_up_mends_a_host_that_lost_power(lab: Lab, host: Host) -> None:
+    process.kill([namespaces.require(lab.paths, host)])
     lab.up()
     assert_works(lab)
 
@@ -155,6 +156,19 @@ def test_an_up_that_is_killed_is_taken_up_by_the_next(lab: Lab, after_part: str)
     assert killed.returncode == -signal.SIGKILL
     lab.up()
     assert_works(lab)
+
+
+def test_two_ups_at_once_do_the_work_once(lab: Lab) -> None:
+    lab.down()
+    said: list[str] = []
+    results: list[bool] = []
+    ups = [threading.Thread(target=lambda: results.append(lab.up(said.append))) for _ in range(2)]
+    for up in ups:
+        up.start()
+    for up in ups:
+        up.join()
+    assert sorted(results) == [False, True]
+    assert len([line for line in said if line.startswith("hosts up")]) == 1
 
 
 def test_a_half_made_database_is_made_again(lab: Lab) -> None:

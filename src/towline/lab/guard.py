@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from towline.lab import namespaces, network, process
@@ -21,7 +22,7 @@ def require_free_machine(layout: Layout) -> None:
     Raises:
         LabError: there is one, or another lab is up; nothing has been touched.
     """
-    if reasons := [*_configurations(), *_other_labs(layout), *_daemons(layout), *_networks()]:
+    if reasons := [*_configurations(), *_other_labs(layout), *_daemons(), *_networks()]:
         raise LabError(
             "The lab does not come up on this machine, and nothing was touched.",
             why="\n".join(reasons),
@@ -39,12 +40,12 @@ def _other_labs(layout: Layout) -> list[str]:
     return [f"another lab is up in {root} (`TOWLINE_LAB_DIR={root} towline lab down` takes it down)" for root in others]
 
 
-def _daemons(layout: Layout) -> list[str]:
-    ours = {process.namespace(pid, "pid") for pid in namespaces.all_holders()}
+def _daemons() -> list[str]:
+    """Slurm's daemons in this machine's own network; the lab's are in those of its hosts."""
+    here = process.namespace(os.getpid(), "net")
     running: dict[str, list[int]] = {}
     for pid in process.pids():
-        inside = process.namespace(pid, "pid")  # one that has ended is in none
-        if (name := process.name_of(pid)) in _DAEMONS and inside and inside not in ours:
+        if (name := process.name_of(pid)) in _DAEMONS and process.namespace(pid, "net") == here:
             running.setdefault(name, []).append(pid)
     return [f"{name} is running (pid {_some(pids)}) and is not the lab's" for name, pids in running.items()]
 

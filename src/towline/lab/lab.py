@@ -76,7 +76,7 @@ class Lab:
         if install:
             packages.install()
         packages.require()
-        with self._locked():
+        with self._locked(report):
             started = [part.name for part in all_parts(report) if self._bring_up(part, report)]
         return bool(started)
 
@@ -89,7 +89,7 @@ class Lab:
         _require_root()
         if not self.paths.root.exists() and not self._holders():
             return
-        with self._locked():
+        with self._locked(report):
             failures = [failure for part in reversed(all_parts()) if (failure := self._take_away(part, report))]
             if failures:
                 raise LabError("Some of the lab could not be taken away.", why="\n".join(failures))
@@ -172,24 +172,34 @@ class Lab:
         return [pid for pid, root in namespaces.all_holders().items() if root == str(self.paths.root)]
 
     @contextlib.contextmanager
-    def _locked(self) -> Generator[None]:
+    def _locked(self, report: Report) -> Generator[None]:
         """One `up` or `down` at a time; a folder removed while waiting is made again."""
         before = os.umask(0o022)  # hosts' users read much of what is made here; what is secret has a mode of its own
         try:
-            with self._lock_file():
+            with self._lock_file(report):
                 yield
         finally:
             os.umask(before)
 
     @contextlib.contextmanager
-    def _lock_file(self) -> Generator[None]:
+    def _lock_file(self, report: Report) -> Generator[None]:
         while True:
             self.paths.root.mkdir(mode=0o755, parents=True, exist_ok=True)
             with (self.paths.root / "lock").open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                if not _taken_at_once(file.fileno()):
+                    report("waiting for another `towline lab` to finish")
+                    fcntl.flock(file, fcntl.LOCK_EX)
                 if _is_same_file(file.fileno(), self.paths.root / "lock"):
                     yield
                     return
+
+
+def _taken_at_once(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_same_file(handle: int, path: os.PathLike[str]) -> bool:

@@ -16,7 +16,7 @@ from typing import IO
 
 from towline.lab import process
 from towline.lab.errors import LabError
-from towline.lab.layout import Host, Layout
+from towline.lab.layout import HOSTS, Host, Layout
 
 MARK = "TOWLINE_LAB_HOLDER"
 _BOOT_SECONDS = 20
@@ -44,9 +44,12 @@ def require(layout: Layout, host: Host) -> int:
 
 
 def all_holders() -> dict[int, str]:
-    """Every process on this machine that holds a host of any lab, with the folder of that lab."""
-    marked = ((pid, process.environment_value(pid, MARK)) for pid in process.pids())
-    return {pid: mark.rpartition("|")[0] for pid, mark in marked if mark}
+    """Every process that holds a host of a lab on this machine, with that lab's folder.
+
+    A lab in a container with a network of its own is on another machine, although its processes can be seen from here.
+    """
+    marked = ((pid, process.environment_value(pid, MARK).split("|")) for pid in process.pids())
+    return {pid: mark[0] for pid, mark in marked if mark[-1] == _machine()}
 
 
 def boot(layout: Layout, hosts: Sequence[Host]) -> None:
@@ -108,6 +111,11 @@ def run_logged(layout: Layout, host: Host, argv: Sequence[str], *, log: Path, us
     """Run a command on a lab host to its end, what it prints appended to `log`; its exit status."""
     logged = ["sh", "-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh", str(log)]
     return run(layout, host, [*logged, *argv], user=user, check=False).returncode
+
+
+def root_of(layout: Layout, host: Host) -> Path:
+    """The host's file system as this machine can reach it while the host is up."""
+    return Path("/proc") / str(require(layout, host)) / "root"
 
 
 def find(layout: Layout, host: Host, program: str) -> list[int]:
@@ -173,8 +181,6 @@ def _hear_out(stdout: IO[str] | None) -> tuple[int | None, bool]:
 
 
 def _hosts_on_record(layout: Layout) -> list[Host]:
-    from towline.lab.layout import HOSTS
-
     return [host for host in HOSTS if _pid_file(layout, host).exists()]
 
 
@@ -187,14 +193,8 @@ def _log(layout: Layout, host: Host) -> Path:
 
 
 def _mark(layout: Layout, host: Host) -> str:
-    return f"{layout.root}|{host.name}"
+    return f"{layout.root}|{host.name}|{_machine()}"
 
 
-def root_of(layout: Layout, host: Host) -> Path:
-    """The host's file system as this machine can reach it while the host is up."""
-    return Path("/proc") / str(require(layout, host)) / "root"
-
-
-def own_pid() -> int:
-    """This process, whose network is the machine's own."""
-    return os.getpid()
+def _machine() -> str:
+    return str(process.namespace(os.getpid(), "net"))
