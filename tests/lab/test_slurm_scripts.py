@@ -193,10 +193,15 @@ def test_submitters_at_once_make_one_job(desk: Desk) -> None:
 )
 def test_what_slurm_refuses_is_understood_and_may_be_tried_again(desk: Desk, values: dict[str, Any], code: str) -> None:
     batch, submission = desk.job(**values)
-    for answer in (desk.stage(batch, submission), answer_of(desk.calls(submit_call(submission))[0])):
+    for _ in range(2):
+        answer = desk.stage(batch, submission)
         assert answer.exit is ScriptExit.REFUSED
         assert answer.refusal is not None
         assert (answer.refusal.kind, answer.refusal.code) == (RefusalKind.PERMANENT, code)
+        assert desk.shell(f"ls -A {desk.root}/jobs {desk.root}/results").split() == [
+            f"{desk.root}/jobs:",
+            f"{desk.root}/results:",
+        ]
 
 
 def test_one_and_two_unknown_ids_are_answers(desk: Desk) -> None:
