@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -12,52 +12,65 @@ import click
 from towline.cli.documents import file_as_dict, print_document, report_as_dict
 from towline.cli.doors import Job, open_cluster
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
 from towline.cli.output import StatusLine, duration, moment, size, table
 from towline.cli.terminal import clean
-from towline.engine.events import Progress, PullReport
+from towline.engine.events import Progress, PullReport, ResultFile
 
 _PLAIN_NEWS_EVERY = 10.0  # seconds between two lines of progress where no terminal is
 
 
 @click.command(
-    epilog=examples("towline results k3v9x2m4q", "towline results train --pull ./results", "towline results 41 --json"),
+    epilog=examples(
+        "towline results k3v9x2m4q", "towline results train --pull ./results", "towline results 41 42 --json"
+    ),
     context_settings=CONTEXT,
 )
-@click.argument("job")
+@jobs_argument
 @click.option(
     "--pull", metavar="DEST", type=click.Path(path_type=Path), help="Bring the files home into this directory."
 )
 @cluster_option
 @json_option
-def results(job: str, pull: Path | None, cluster: str | None, as_json: bool) -> None:
-    """List a job's results, or bring them home.
+def results(jobs: tuple[str, ...], pull: Path | None, cluster: str | None, as_json: bool) -> None:
+    """List what jobs have made, or bring it home.
 
-    The job is given by id, Slurm id or name. Its results are what it left in the directory that it knows as
-    TOWLINE_RESULTS_DIR. The destination is made; files of the same names in it are replaced.
+    A job is given by id, Slurm id or name. Its results are what it left in the directory that it knows as
+    TOWLINE_RESULTS_DIR. The destination is made; files of the same names in it are replaced. Several jobs get a
+    directory each in it, named by their ids.
     """
-    run_loop(_pull(job, pull.absolute(), cluster, as_json=as_json) if pull else _list(job, cluster, as_json=as_json))
+    run_loop(_pull(jobs, pull.absolute(), cluster, as_json=as_json) if pull else _list(jobs, cluster, as_json=as_json))
 
 
-async def _list(reference: str, name: str | None, *, as_json: bool) -> None:
+async def _list(references: Sequence[str], name: str | None, *, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
-        (job,) = await cluster.find([reference])
-        files = await job.results()
+        found = [(job, await job.results()) for job in await cluster.find(references)]
     if as_json:
-        print_document({"job_id": job.id, "files": [file_as_dict(file) for file in files]})
-    elif files:
+        listed = [{"job_id": job.id, "files": [file_as_dict(file) for file in files]} for job, files in found]
+        print_document({"results": listed})
+        return
+    for job, files in found:
+        if len(found) > 1:
+            print(f"job {job.id} ({clean(job.record.name)}):")
+        _print_files(job.id, files)
+
+
+def _print_files(job_id: str, files: Sequence[ResultFile]) -> None:
+    if files:
         rows = [(size(file.size), moment(file.modified), file.path) for file in files]
         print(table(("SIZE", "MODIFIED", "PATH"), rows), end="")
     else:
-        print(f"towline: job {job.id} has no results", file=sys.stderr)
+        print(f"towline: job {job_id} has no results", file=sys.stderr)
 
 
-async def _pull(reference: str, dest: Path, name: str | None, *, as_json: bool) -> None:
+async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
-        (job,) = await cluster.find([reference])
-        report = await _pulled(job, dest, quiet=as_json)
+        jobs = await cluster.find(references)
+        places = {job.id: dest / job.id if len(jobs) > 1 else dest for job in jobs}
+        reports = {job.id: await _pulled(job, places[job.id], quiet=as_json) for job in jobs}
     if as_json:
-        print_document({"job_id": job.id, "pulled": report_as_dict(report)})
+        pulled = [{"job_id": job_id, "pulled": report_as_dict(report)} for job_id, report in reports.items()]
+        print_document({"results": pulled})
 
 
 async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:

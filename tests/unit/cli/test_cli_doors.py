@@ -79,7 +79,7 @@ def test_the_version(towline: Towline) -> None:
         (["status"], "JOB"),
         (["logs", "x", "--tail", "-1"], "--tail"),
         (["--nonsense"], "--nonsense"),
-        (["results", "a", "b"], "b"),
+        (["results"], "JOB"),
     ],
 )
 def test_usage_errors_are_64_with_a_way_out(towline: Towline, args: list[str], says: str) -> None:

@@ -170,10 +170,8 @@ def test_results_are_listed(towline: Towline, jobs: list[FakeJob]) -> None:
     assert first.startswith("3.0 MiB")
     assert first.endswith("model.bin")
     assert second.endswith("logs/\\x1b[2Ja")
-    assert towline("results", "42", "--json").document == {
-        "job_id": "k3v9x2m4q",
-        "files": [{"path": file.path, "size": file.size, "modified": file.modified} for file in FILES],
-    }
+    files = [{"path": file.path, "size": file.size, "modified": file.modified} for file in FILES]
+    assert towline("results", "42", "--json").document == {"results": [{"job_id": "k3v9x2m4q", "files": files}]}
 
 
 def test_no_results_is_no_error(towline: Towline, jobs: list[FakeJob]) -> None:
@@ -187,7 +185,15 @@ def test_results_are_pulled_to_an_absolute_place(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert "2 files, 3.0 MiB" in towline("results", "42", "--pull", "here").stderr
+    pulled: dict[str, Any] = {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here"), "refused": []}
     assert towline("results", "42", "--pull", "here", "--json").document == {
-        "job_id": "k3v9x2m4q",
-        "pulled": {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here"), "refused": []},
+        "results": [{"job_id": "k3v9x2m4q", "pulled": pulled}]
     }
+
+
+def test_results_of_several_jobs_get_a_directory_each(towline: Towline, jobs: list[FakeJob], tmp_path: Path) -> None:
+    listed = towline("results", "42", "43")
+    assert listed.stdout.count("job ") == 2
+    done = towline("results", "42", "43", "--pull", str(tmp_path), "--json").document["results"]
+    assert [each["pulled"]["destination"] for each in done] == [str(tmp_path / each["job_id"]) for each in done]
+    assert len({each["job_id"] for each in done}) == 2

@@ -75,5 +75,6 @@ def test_each_commands_document(towline: Callable[..., Any], cluster: FakeCluste
     document = towline(*args, "--json").document
     command = " ".join(word.replace("/nowhere", "DEST") for word in args if word != "41")
     (row,) = [line for line in PAGE.splitlines() if line.startswith(f"| `towline {command} --json`")]
-    for name in (*document, *document.get("pulled", ())):
+    (result,) = document.get("results", [{}])
+    for name in (*document, *result, *result.get("pulled", ())):
         assert f'"{name}"' in row
