@@ -56,7 +56,7 @@ need_packages() {
     [ -n "$missing" ] || return 0
     command -v apt-get >/dev/null 2>&1 || die "Missing packages, and this machine has no apt-get:$missing"
     say "   apt-get install$missing"
-    apt_quietly update
+    apt_quietly update -o APT::Update::Error-Mode=any
     # shellcheck disable=SC2086 # a list of plain names
     apt_quietly install --no-install-recommends $missing
 }
