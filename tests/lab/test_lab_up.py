@@ -115,3 +115,13 @@ def test_a_wrong_host_or_log_name_is_answered_with_those_there_are(lab: Lab) -> 
     with pytest.raises(LabError, match="slurmctld"):
         lab.logs("nonsense")
     assert [path.name for path in lab.logs("controller")] == ["slurmctld.log"]
+
+
+def test_hosts_keep_their_users_when_the_machine_replaces_its_own_user_list(lab: Lab) -> None:
+    """Installing a package that adds a user does this; a file that is replaced loses what is mounted on it."""
+    users = Path("/etc/passwd")
+    fresh = users.with_name("passwd.towline-test")
+    shutil.copy2(users, fresh)
+    fresh.replace(users)
+    for host in ("login1", "node1", "ctl"):
+        assert lab.run_on(host, ["id", "-un"], user="alice", check=True).stdout == "alice\n"

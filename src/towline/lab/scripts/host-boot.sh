@@ -11,6 +11,10 @@ mount -t proc proc /proc
 printf '%s\n' "$name" >/proc/sys/kernel/hostname
 
 if [ "$role" != switch ]; then
+    # A /etc of its own: a file that the machine's package manager replaces loses what is mounted on it in every
+    # namespace, and the host would lose its users. The empty folder is there because overlays want two.
+    mkdir -p "$own/etc"
+    mount -t overlay -o "ro,lowerdir=$own/etc:/etc" overlay /etc
     for file in passwd group shadow hosts nsswitch.conf; do
         mount --bind "$state/etc/$file" "/etc/$file"
     done
