@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Mapping
@@ -86,7 +87,7 @@ def _check_key(path: Path) -> None:
         raise ConfigError(
             f"the key file {path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})",
             why="Whoever can read a private key can log in with it.",
-            fix=f"chmod 600 {path}",
+            fix=f"chmod 600 {shlex.quote(str(path))}",
         )
 
 

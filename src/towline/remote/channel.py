@@ -174,12 +174,13 @@ class _Channel(asyncio.SubprocessProtocol):
         return status
 
     async def _end(self) -> None:
+        # Bounded: a process that not even SIGKILL ends (a dead network disk) must not take the caller along.
         if self._transport.get_returncode() is None:
             with suppress(ProcessLookupError):
                 self._transport.kill()
-            await self._exited.wait()
+            await _at_most(self._exited)
         self._transport.close()
-        await self._gone.wait()
+        await _at_most(self._gone)
 
     def result(self, *, timed_out: bool, status: int | None) -> Talk:
         """Everything that came back."""
@@ -212,3 +213,8 @@ class _Channel(asyncio.SubprocessProtocol):
     def _finish(self) -> None:
         self._over.set()
         self._free.set()
+
+
+async def _at_most(event: asyncio.Event) -> None:
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(event.wait(), _AFTERMATH)
