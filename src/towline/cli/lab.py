@@ -35,14 +35,20 @@ def lab() -> None:
 
 @lab.command(epilog=examples("towline lab up", "towline lab up --install"))
 @click.option("--install", is_flag=True, help="Install the distribution's packages that are missing.")
-def up(*, install: bool) -> None:
-    """Bring the lab up, or what of it is down."""
+@click.option("--pyxis-plugin", metavar="PATH", help="A real Pyxis to use: its spank_pyxis.so.")
+@click.option("--enroot", metavar="PATH", help="A real Enroot to use: its command, or the prefix it is installed in.")
+def up(*, install: bool, pyxis_plugin: str | None, enroot: str | None) -> None:
+    """Bring the lab up, or what of it is down.
+
+    Its containers are run by stand-ins for Pyxis and Enroot unless real ones are given, each time anew.
+    """
     _as_root()
-    from towline.lab import Lab, profile
+    from towline.lab import Lab, RuntimeChoice, profile
 
     begin = time.monotonic()
     the_lab = Lab.default()
-    changed = the_lab.up(click.echo, install=install)
+    chosen = RuntimeChoice.of(pyxis_plugin, enroot)
+    changed = the_lab.up(click.echo, install=install, container_runtime=chosen)
     for note in the_lab.notes():
         click.echo(f"note: {note}")
     click.echo(f"The lab is up{'' if changed else ' already'} ({time.monotonic() - begin:.1f} s).")

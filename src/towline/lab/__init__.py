@@ -2,5 +2,6 @@
 
 from towline.lab.errors import LabError
 from towline.lab.lab import Lab, LabStatus, PartHealth
+from towline.lab.runtime import RuntimeChoice
 
-__all__ = ["Lab", "LabError", "LabStatus", "PartHealth"]
+__all__ = ["Lab", "LabError", "LabStatus", "PartHealth", "RuntimeChoice"]

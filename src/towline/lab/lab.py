@@ -11,10 +11,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from towline.lab import controller, folder, guard, kernel, namespaces, packages, slurmconf
+from towline.lab import controller, folder, guard, kernel, namespaces, packages, runtime, slurmconf
 from towline.lab.errors import LabError
 from towline.lab.layout import Layout, find_host
 from towline.lab.parts import Part, Report, all_parts, unheard
+from towline.lab.runtime import STAND_INS, RuntimeChoice
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,12 @@ class Lab:
         """The lab that the environment asks for. Raises `LabError` for an impossible setting."""
         return cls(Layout.from_environment())
 
-    def up(self, report: Report = unheard, *, install: bool = False) -> bool:
+    def up(
+        self, report: Report = unheard, *, install: bool = False, container_runtime: RuntimeChoice = STAND_INS
+    ) -> bool:
         """Bring up what is not up; False when everything was.
+
+        The container runtime is exchanged, too, when the lab has another one; the steps that run keep theirs.
 
         Raises:
             LabError: packages are missing, the machine has a Slurm of its own, or a part did not start.
@@ -76,7 +81,9 @@ class Lab:
         if install:
             packages.install()
         packages.require()
+        container_runtime.require()
         with self._locked(report):
+            runtime.choose(self.paths, container_runtime)
             started = [part.name for part in all_parts(report) if self._bring_up(part, report)]
         return bool(started)
 
@@ -102,7 +109,7 @@ class Lab:
         health = tuple(PartHealth(part.name, part.check(self.paths)) for part in all_parts())
         problems = {part.name: part.problem for part in health}
         nodes = {} if problems["controller"] else controller.node_states(self.paths)
-        return LabStatus(health, nodes, self.notes(), slurmconf.runtime_in_use(self.paths))
+        return LabStatus(health, nodes, self.notes(), runtime.in_use(self.paths))
 
     def notes(self) -> tuple[str, ...]:
         """Where this machine makes the lab less real than it could be."""

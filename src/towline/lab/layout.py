@@ -25,7 +25,9 @@ OPEN_REGISTRY_PORT = 5000
 LOCKED_REGISTRY_PORT = 5001
 REGISTRY_USER = "puller"
 
-_HIDDEN_INSIDE = ("/tmp", "/run", "/var/run", "/var/tmp", "/var/log", "/home", "/root", "/lustre", "/dev", "/proc")  # noqa: S108
+_SYSTEM_FOLDERS = ("/run", "/var/run", "/var/log", "/dev", "/proc", "/etc/slurm", "/usr/local/bin")
+_USER_FOLDERS = ("/tmp", "/var/tmp", "/home", "/root", "/lustre")  # noqa: S108
+_HIDDEN_INSIDE = (*_SYSTEM_FOLDERS, *_USER_FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -185,13 +187,17 @@ class Layout:
         return self.keys / user.name
 
 
+def hidden_inside(path: Path) -> str:
+    """The folder around `path` that hosts have one of their own of, so that they do not see it; empty if none."""
+    return next((hidden for hidden in _HIDDEN_INSIDE if path.is_relative_to(hidden)), "")
+
+
 def _checked_root(root: Path) -> Path:
     resolved = root.absolute()
-    for hidden in _HIDDEN_INSIDE:
-        if resolved.is_relative_to(hidden) or resolved == Path("/"):
-            raise LabError(
-                f"The lab's folder cannot be {resolved}.",
-                why=f"Each host of the lab has a {hidden} of its own, which would hide it.",
-                fix=f"Set TOWLINE_LAB_DIR to a folder elsewhere; {DEFAULT_ROOT} is the default.",
-            )
+    if hidden := "/" if resolved == Path("/") else hidden_inside(resolved):
+        raise LabError(
+            f"The lab's folder cannot be {resolved}.",
+            why=f"Each host of the lab has a {hidden} of its own, which would hide it.",
+            fix=f"Set TOWLINE_LAB_DIR to a folder elsewhere; {DEFAULT_ROOT} is the default.",
+        )
     return resolved

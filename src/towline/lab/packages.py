@@ -28,6 +28,7 @@ _NEEDED = {
     "losetup": "mount",
     "nsenter": "util-linux",
     "mksquashfs": "squashfs-tools",
+    "ps": "procps",
     "skopeo": "skopeo",
     "umoci": "umoci",
     "docker-registry": "docker-registry",

@@ -94,9 +94,3 @@ def _rendered(layout: Layout) -> dict[str, str]:
 
 def _scripts() -> list[Path]:
     return sorted((_HERE / "scripts").glob("*.sh"))
-
-
-def runtime_in_use(layout: Layout) -> str:
-    """The container runtime that Slurm's plugin stack names; `none` when it names none."""
-    plugins = sorted((layout.etc / "plugstack.conf.d").glob("*.conf"))
-    return ", ".join(path.stem for path in plugins) or "none"

@@ -1,8 +1,12 @@
 #!/bin/sh
-# What the container runtime needs of a lab host at boot: on hosts with GPUs, /run/lab-gpu with what nvidia-smi reports.
+# What the container runtime needs of a lab host at boot: no containers of before, a place for Pyxis, and on hosts with GPUs
+# /run/lab-gpu with what nvidia-smi reports.
 # usage: host-setup.sh STATE-FOLDER NAME ROLE
 set -eu
 state=$1 name=$2 role=$3
+
+rm -rf /run/containers/user-*/data /run/containers/user-*/runtime
+mkdir -p /run/pyxis
 
 case $role in gpu | cloud) ;; *) exit 0 ;; esac
 

@@ -20,6 +20,20 @@ Report = Callable[[str], None]
 _PYTHON_PACKAGES = "python3-minimal libpython3-stdlib bash dash coreutils sed grep findutils hostname"
 _MERGED = ("bin", "sbin", "lib", "lib64")
 _UNWANTED = ("./usr/share/doc/*", "./usr/share/man/*", "./usr/share/locale/*", "./usr/share/info/*")
+_COMMAND_SCRIPT = """\
+mkdir -p "/" 2> /dev/null
+cd "/" && unset OLDPWD || exit 1
+
+if [ -s /etc/rc.local ]; then
+    . /etc/rc.local
+fi
+
+if [ $# -gt 0 ]; then
+    exec "$@"
+else
+    exec '/bin/sh'
+fi
+"""
 _FOLDERS = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "var/tmp")
 
 
@@ -105,8 +119,9 @@ def _make(image: LabImage, made: Path) -> None:
 
 
 def _squash(root: Path, environment: dict[str, str], target: Path) -> None:
-    """As `enroot import` would: the image's ENV becomes /etc/environment."""
+    """As `enroot import` would: the image's ENV becomes /etc/environment, the rest of its configuration /etc/rc."""
     (root / "etc" / "environment").write_text("".join(f"{name}={value}\n" for name, value in environment.items()))
+    (root / "etc" / "rc").write_text(_COMMAND_SCRIPT)
     options = "-all-root -noappend -no-progress -quiet -comp zstd -Xcompression-level 1"
     process.run(["mksquashfs", str(root), str(target), *options.split()])
 

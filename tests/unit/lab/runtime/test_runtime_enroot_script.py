@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ENROOT = str(resources.files("towline.lab.runtime") / "enroot")
+ENROOT = str(resources.files("towline.lab.runtime") / "enroot" / "enroot")
 
 
 def enroot(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:

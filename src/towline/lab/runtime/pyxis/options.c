@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "pyxis.h"
 
 #include <stdlib.h>
@@ -126,27 +127,24 @@ int options_add_mount(const char *source, const char *target, const char *flags)
 	return 0;
 }
 
-/* Before all others: they may lie inside it. */
-int options_mount_home(const char *home)
-{
-	struct mount_entry entry;
-
-	if (options_add_mount(home, options.remap_root == 1 ? "/root" : home, "x-create=dir,bind,rw,nosuid") < 0)
-		return -1;
-	entry = options.mounts[options.n_mounts - 1];
-	memmove(options.mounts + 1, options.mounts, (options.n_mounts - 1) * sizeof(entry));
-	options.mounts[0] = entry;
-	return 0;
-}
-
 static bool is_path(const char *text)
 {
 	return *text == '/' || *text == '.';
 }
 
+/* What Enroot is told beside the user's flags; NULL when the source is neither a path nor a word known here. */
+static const char *default_flags(const char *source)
+{
+	if (is_path(source))
+		return "x-create=auto,rbind";
+	if (strcmp(source, "tmpfs") == 0)
+		return "x-create=dir";
+	return strcmp(source, "umount") == 0 ? "x-detach" : NULL;
+}
+
 static int check_mount(const char *source, const char *target)
 {
-	if (!is_path(source) && strcmp(source, "tmpfs") != 0 && strcmp(source, "umount") != 0) {
+	if (default_flags(source) == NULL) {
 		slurm_error("pyxis: mount source must be a relative path, an absolute path, \"tmpfs\" or \"umount\"");
 		return -1;
 	}
@@ -162,7 +160,8 @@ static int add_mount_text(char *text)
 {
 	char *source = strsep(&text, ":");
 	char *target = text == NULL ? source : strsep(&text, ":");
-	const char *flags = text == NULL ? "" : text;
+	char *flags = NULL;
+	int rc = -1;
 
 	if (*source == '\0' || *target == '\0') {
 		slurm_error("pyxis: --container-mounts: invalid format: %s", source);
@@ -171,11 +170,13 @@ static int add_mount_text(char *text)
 	for (char *c = text; c != NULL && *c != '\0'; c++)
 		if (*c == '+')
 			*c = ',';
-	if (check_mount(source, target) < 0 || options_add_mount(source, target, flags) < 0) {
+	if (check_mount(source, target) == 0 &&
+	    asprintf(&flags, text == NULL || *text == '\0' ? "%s" : "%s,%s", default_flags(source), text) >= 0)
+		rc = options_add_mount(source, target, flags);
+	if (rc < 0)
 		slurm_error("pyxis: could not add mount entry: %s:%s", source, target);
-		return -1;
-	}
-	return 0;
+	free(flags);
+	return rc;
 }
 
 static int add_env_name(char *name)
@@ -302,6 +303,19 @@ int options_register(spank_t sp)
 	return 0;
 }
 
+static int parse_bool(const char *text)
+{
+	static const char *const yes[] = { "1", "true", "yes", "y" }, *const no[] = { "0", "false", "no", "n" };
+
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
+		if (strcmp(text, yes[i]) == 0)
+			return 1;
+		if (strcmp(text, no[i]) == 0)
+			return 0;
+	}
+	return -1;
+}
+
 /* A PYXIS_* variable stands in for an option that was not given. */
 static void text_from_environment(spank_t sp, const char *name, bool given, spank_opt_cb_f callback)
 {
@@ -318,12 +332,36 @@ static void text_from_environment(spank_t sp, const char *name, bool given, span
 		callback(0, value, 0);
 }
 
+static void switch_from_environment(spank_t sp, const char *name, int current, spank_opt_cb_f callback, bool inverted)
+{
+	char buffer[8];
+	const char *value = NULL;
+	int is_set;
+
+	if (current != -1)
+		return;
+	if (spank_context() != S_CTX_REMOTE)
+		value = getenv(name);
+	else if (spank_getenv(sp, name, buffer, sizeof(buffer)) == ESPANK_SUCCESS)
+		value = buffer;
+	is_set = value == NULL ? -1 : parse_bool(value);
+	if (is_set >= 0)
+		callback(inverted ? !is_set : is_set, NULL, 0);
+}
+
 void options_from_environment(spank_t sp)
 {
 	text_from_environment(sp, "PYXIS_CONTAINER_IMAGE", options.image != NULL, on_image);
 	text_from_environment(sp, "PYXIS_CONTAINER_MOUNTS", options.n_mounts > 0, on_mounts);
 	text_from_environment(sp, "PYXIS_CONTAINER_WORKDIR", options.workdir != NULL, on_workdir);
 	text_from_environment(sp, "PYXIS_CONTAINER_NAME", options.name != NULL, on_name);
+	text_from_environment(sp, "PYXIS_CONTAINER_SAVE", options.save != NULL, on_save);
+	switch_from_environment(sp, "PYXIS_CONTAINER_MOUNT_HOME", options.mount_home, on_mount_home, false);
+	switch_from_environment(sp, "PYXIS_CONTAINER_REMAP_ROOT", options.remap_root, on_remap_root, false);
+	switch_from_environment(sp, "PYXIS_CONTAINER_ENTRYPOINT", options.entrypoint, on_entrypoint, false);
+	switch_from_environment(sp, "PYXIS_CONTAINER_ENTRYPOINT_LOG", options.entrypoint_log, on_entrypoint_log, false);
+	switch_from_environment(sp, "PYXIS_CONTAINER_WRITABLE", options.writable, on_writable, false);
+	switch_from_environment(sp, "PYXIS_CONTAINER_READONLY", options.writable, on_writable, true);
 	text_from_environment(sp, "PYXIS_CONTAINER_ENV", options.n_env > 0, on_env);
 }
 

@@ -1,17 +1,14 @@
 /*
- * The lab's stand-in for Pyxis: a SPANK plugin that runs the tasks of a step inside a container image.
+ * The lab's stand-in for Pyxis: a SPANK plugin that runs the tasks of a step inside a container.
  *
- *   plugin.c    the hooks Slurm calls, in the order of a task's life
- *   options.c   the --container-* options and their PYXIS_* variables
- *   image.c     which file is the image: checks a .sqsh, imports from a registry
- *   mounter.c   the root process that owns the step's mount namespace
- *   loop.c      the image's file as a file system of the user's
- *   rootfs.c    the container's file tree, built inside that namespace
- *   places.c    mount points inside the tree, resolved so that no link leads out of it
- *   identity.c  what the tree and the task say about who the user is
- *   environ.c   the image's environment over the job's
+ *   plugin.c     the hooks Slurm calls, in the order of a task's life
+ *   options.c    the --container-* options and their PYXIS_* variables
+ *   container.c  which container a step uses; making, saving and removing it
+ *   start.c      a container's first process, whose namespaces and environment the tasks take over
+ *   enroot.c     running `enroot` as the job's user
  *
- * Messages and exit codes are those of Pyxis 0.24 with Enroot 4.1.
+ * It works as Pyxis does: `enroot` makes containers and starts them, the plugin makes the tasks join them. Messages and exit
+ * codes are those of Pyxis 0.24.
  */
 #ifndef LAB_PYXIS_H
 #define LAB_PYXIS_H
@@ -19,7 +16,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include <slurm/slurm.h>
@@ -57,69 +54,57 @@ void options_from_environment(spank_t sp);
 bool options_ask_for_container(void);
 bool options_keep_env(const char *name);
 int options_add_mount(const char *source, const char *target, const char *flags);
-int options_mount_home(const char *home);
 
-/* Who runs the step. The strings are a passwd and a group line's fields and never NULL. */
+/* Of the plugin's line in plugstack.conf. */
+struct settings {
+	const char *runtime_path;
+	bool execute_entrypoint;
+	bool job_scope;
+	bool sbatch_support;
+};
+
+extern struct settings settings;
+
+#define MAX_GROUPS 256
+
+/* Who runs the step, and with what. */
 struct job {
 	uid_t uid;
 	gid_t gid;
+	gid_t groups[MAX_GROUPS];
+	int n_groups;
 	uint32_t id;
 	uint32_t step;
 	uint32_t local_tasks;
 	uint32_t total_tasks;
-	char user[256];
-	char group[256];
-	char home[PATH_MAX];
+	char **environment; /* NULL: this process's own */
+	char cwd[PATH_MAX];
 };
 
-/* What the mounter needs to know; fixed before the first task exists. */
-struct plan {
-	const char *directory; /* of the node: the tree grows on a tmpfs over it, seen by the step alone */
-	const struct options *options;
-	struct job job;
-};
+extern struct job job;
 
-enum stage { STAGE_OK, STAGE_CREATE, STAGE_START };
+/* Between the tasks of the step on this node. */
+struct shared;
 
-/* How building the tree ended; `text` is the line that Enroot would have printed. */
-struct outcome {
-	enum stage failed;
-	char text[PATH_MAX + 256];
-};
+struct shared *container_share(void);
+bool container_is_temporary(void);
+/* Decides on the container before there are tasks; what is wrong with the choice is said at once and told later. */
+int container_choose(spank_t sp);
+/* For each task, as the user: the first of them makes and starts the container. */
+int container_start_once(struct shared *shared);
+int container_enter(spank_t sp, struct shared *shared);
+/* For each task's end; the last one saves and removes. */
+int container_finish(struct shared *shared);
+int container_remove_all(void);
 
-void outcome_fail(struct outcome *outcome, enum stage stage, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* The first process, stopped in the container with everything set up; -1 when that failed, which has been said. */
+pid_t start_container(const char *name);
+int start_merge_environment(spank_t sp, pid_t pid);
 
-/* The root process of a step: `socket` talks to it, `namespace` is its mount namespace. */
-struct mounter {
-	int socket;
-	int namespace;
-};
-
-/* Of `directory`: where the user may write, for images and what their import needs. */
-#define SCRATCH "import"
-
-int mounter_start(struct mounter *mounter, const struct plan *plan);
-int mounter_enter(const struct mounter *mounter);
-int mounter_build(const struct mounter *mounter, const int *fds, size_t n_fds, struct outcome *outcome);
-void mounter_stop(struct mounter *mounter);
-
-/* `sources` has one descriptor for each of the plan's mounts, -1 where a mount has no source. */
-void rootfs_build(const struct plan *plan, int image, const int *sources, struct outcome *outcome);
-
-enum place { PLACE_AUTO, PLACE_DIRECTORY, PLACE_FILE };
-
-int place_open(int root, const char *target, enum place place, const struct job *job);
-int place_write(int root, const char *target, const char *text, const struct job *job);
-char *place_read(int root, const char *target);
-
-int identity_write(int root, const struct job *job, bool remap_root);
-int identity_assume(const struct job *job, bool remap_root);
-
-int image_open(spank_t sp, const struct plan *plan);
-int image_mount(int image, const char *target, const struct job *job);
-
-int environment_merge(spank_t sp);
-void environment_workdir(char *path, size_t size);
+pid_t enroot_spawn(char *const argv[]);
+int enroot_run(char *const argv[]);
+FILE *enroot_read(char *const argv[]);
+/* What the last `enroot` printed. */
+void enroot_print_log(bool as_error);
 
 #endif

@@ -1,52 +1,8 @@
-#!/bin/sh
-# The lab's stand-in for Enroot 4.1: imports images from a registry with skopeo, umoci and mksquashfs, as an unprivileged user.
-# Its messages and exit statuses are those of Enroot; so are the files it leaves in an image (/etc/environment, /etc/rc, …).
-set -eu
+# shellcheck shell=sh
+# Images: a registry's manifests and layers made into a squashfs file. Sourced by enroot.
 
-VERSION=4.1.2
 HUB="registry-1.docker.io"
-HOME=${HOME:-$(cd ~ && pwd)}
-config=${ENROOT_CONFIG_PATH:-${XDG_CONFIG_HOME:-$HOME/.config}/enroot}
-data=${ENROOT_DATA_PATH:-${XDG_DATA_HOME:-$HOME/.local/share}/enroot}
-credentials=$config/.credentials
-tmp=
-
-info() { printf '[INFO] %s\n' "$1" >&2; }
-
-fail() {
-    printf '[ERROR] %s\n' "$1" >&2
-    exit 1
-}
-
-usage() {
-    cat <<'END'
-Usage: enroot COMMAND [ARG...]
-
-Command line utility for manipulating container sandboxes.
-
- Commands:
-   import [options] [--] URI
-   list   [options]
-   version
-END
-    exit "$1"
-}
-
-import_usage() {
-    cat <<'END'
-Usage: enroot import [options] [--] URI
-
-Import a container image from a specific location.
-
- Schemes:
-   docker://[USER@][REGISTRY#]IMAGE[:TAG]  Import a Docker image from a registry
-
- Options:
-   -a, --arch    Architecture of the image (defaults to host architecture)
-   -o, --output  Name of the output image file (defaults to "URI.sqsh")
-END
-    exit "$1"
-}
+credentials='' tmp='' oci=''
 
 # The whole of a value, which may hold a line break, against an extended regular expression.
 matches() { printf '%s' "$1" | tr '\n' '\001' | grep -Eqx "$2"; }
@@ -141,28 +97,38 @@ authenticate() {
     if grep -qi '^www-authenticate:' "$tmp/headers"; then log_in "$url"; else info "Permission granted"; fi
 }
 
+# Layers go to the cache, under their digests, and stay there. skopeo fetches what is not there already.
 download() {
     info "Fetching image manifest list"
     info "Fetching image manifest"
     case $tag in sha256:*) reference=$registry/$image@$tag ;; *) reference=$registry/$image:$tag ;; esac
-    if ! skopeo --insecure-policy ${arch:+"--override-arch=$arch"} copy -q --src-tls-verify=false --authfile "$tmp/auth.json" \
-        "docker://$reference" "oci:$tmp/oci:image" 2>"$tmp/skopeo"; then
+    private_folder "$ENROOT_CACHE_PATH/sha256"
+    ls "$ENROOT_CACHE_PATH/sha256" >"$tmp/cached"
+    # On the cache's file system, too: what skopeo has fetched it renames.
+    oci=$(mktemp -d "$ENROOT_CACHE_PATH/oci.XXXXXXXXXX")
+    mkdir "$oci/blobs"
+    ln -s ../../sha256 "$oci/blobs/sha256"
+    if ! skopeo --insecure-policy --override-arch="$arch" copy -q --src-tls-verify=false --authfile "$tmp/auth.json" \
+        "docker://$reference" "oci:$oci:image" 2>"$tmp/skopeo"; then
         cat "$tmp/skopeo" >&2
         exit 1
     fi
     rm -f "$tmp/auth.json" "$tmp/netrc"
+    manifest=$(blob "$(jq -r '.manifests[0].digest' "$oci/index.json")")
+    missing=$(jq -r '.layers[].digest | ltrimstr("sha256:")' "$manifest" | grep -Fvxc -f "$tmp/cached" || :)
+    case $missing in 0) info "Found all layers in cache" ;; *) info "Downloading $missing missing layers..." ;; esac
 }
 
 # --- the file system -----------------------------------------------------------------------------------------------
 
-blob() { printf '%s/oci/blobs/%s' "$tmp" "$(printf '%s' "$1" | tr ':' '/')"; }
+blob() { printf '%s/blobs/%s' "$oci" "$(printf '%s' "$1" | tr ':' '/')"; }
 
 # What Enroot makes of an image's configuration: ENV, LABEL, WORKDIR, ENTRYPOINT and CMD as files of the root file system.
 configure() {
     root=$1 image_config=$2
     made_for=$(jq -r '.architecture // ""' "$image_config")
-    if [ -n "$arch" ] && [ "$arch" != "$made_for" ]; then
-        printf "[WARN] Image architecture doesn't match the requested one: %s != %s\n" "$arch" "$made_for" >&2
+    if [ "$arch" != "$made_for" ]; then
+        printf "[WARN] Image architecture doesn't match the requested one: %s != %s\n" "$made_for" "$arch" >&2
     fi
     mkdir -p "$root/etc"
     jq -r '.config.Volumes // {} | keys[] | "${ENROOT_ROOTFS}\(.) \(.) none x-create=dir,bind,rw,nosuid,nodev"' "$image_config" >"$root/etc/fstab"
@@ -182,24 +148,23 @@ configure() {
 }
 
 build() {
-    manifest=$(blob "$(jq -r '.manifests[0].digest' "$tmp/oci/index.json")")
-    info "Downloading $(jq '.layers | length' "$manifest") missing layers..."
     info "Extracting image layers..."
-    umoci --log=error unpack --rootless --image "$tmp/oci:image" "$tmp/bundle" >&2
+    umoci --log=error unpack --rootless --image "$oci:image" "$tmp/bundle" >&2
     info "Converting whiteouts..."
     configure "$tmp/bundle/rootfs" "$(blob "$(jq -r .config.digest "$manifest")")"
     info "Creating squashfs filesystem..."
     # shellcheck disable=SC2086 # a list of options
-    mksquashfs "$tmp/bundle/rootfs" "$output" -all-root -no-progress ${ENROOT_SQUASH_OPTIONS:--comp zstd -Xcompression-level 1 -exit-on-error} >&2
+    mksquashfs "$tmp/bundle/rootfs" "$output" -all-root -no-progress -processors "$ENROOT_MAX_PROCESSORS" \
+        $ENROOT_SQUASH_OPTIONS >&2
 }
 
-# --- commands ------------------------------------------------------------------------------------------------------
+# --- the command ---------------------------------------------------------------------------------------------------
 
 debian_arch() {
     case $1 in
-    '' | amd64 | arm64 | ppc64le) printf '%s' "$1" ;;
     x86_64) printf amd64 ;;
     aarch64) printf arm64 ;;
+    ppc64le) printf ppc64le ;;
     *) fail "Unsupported architecture: $1" ;;
     esac
 }
@@ -208,27 +173,27 @@ run_import() {
     output='' arch=''
     while [ $# -gt 0 ]; do
         case $1 in
-        -a | --arch) [ -n "${2-}" ] || import_usage 1; arch=$2; shift 2 ;;
+        -a | --arch) [ -n "${2-}" ] || usage import 1; arch=$2; shift 2 ;;
         --arch=?*) arch=${1#*=}; shift ;;
-        -o | --output) [ -n "${2-}" ] || import_usage 1; output=$2; shift 2 ;;
+        -o | --output) [ -n "${2-}" ] || usage import 1; output=$2; shift 2 ;;
         --output=?*) output=${1#*=}; shift ;;
-        -h | --help) import_usage 0 ;;
+        -h | --help) usage import 0 ;;
         --) shift; break ;;
-        -?*) import_usage 1 ;;
+        -?*) usage import 1 ;;
         *) break ;;
         esac
     done
-    [ $# -eq 1 ] || import_usage 1
-    arch=$(debian_arch "$arch")
+    [ $# -eq 1 ] || usage import 1
+    credentials=$ENROOT_CONFIG_PATH/.credentials
     parse_uri "$1"
+    arch=$(debian_arch "${arch:-$(uname -m)}")
     [ -n "$output" ] || output=$(printf '%s' "${image#library/}+$tag.sqsh" | tr '/' '+')
-    resolved=$(readlink -f -- "$output" 2>/dev/null) || fail "No such file or directory: $output"
-    output=$resolved
+    output=$(real_path "$output")
     [ ! -e "$output" ] || fail "File already exists: $output"
-    trap 'chmod -R u+rwX "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+    trap 'chmod -R u+rwX "$tmp" 2>/dev/null; rm -rf "$tmp" "$oci"' EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM HUP
-    tmp=$(umask 077 && mktemp -d "${ENROOT_TEMP_PATH:-${TMPDIR:-/tmp}}/enroot.XXXXXXXXXX")
+    tmp=$(umask 077 && mktemp -d "$ENROOT_TEMP_PATH/enroot.XXXXXXXXXX")
     mask=$(umask)
     umask 077
     authenticate
@@ -236,15 +201,3 @@ run_import() {
     umask "$mask"
     build
 }
-
-run_list() {
-    [ ! -d "$data" ] || ls -1 "$data"
-}
-
-case ${1-} in
-import) shift; run_import "$@" ;;
-list) shift; run_list ;;
-version) echo "$VERSION" ;;
-help | -h | --help) usage 0 ;;
-*) usage 1 ;;
-esac
