@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.docs.pages import ROOT
-from towline.config.settings import reference
+from towline.config.settings import reference, tao_reference
 from towline.models import errors
 from towline.models.errors import TowlineError
 
 
 def test_every_setting_is_listed_as_it_is_declared() -> None:
-    assert reference() in (ROOT / "docs" / "configuration.md").read_text()
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    assert reference() in page
+    assert tao_reference() in page
 
 
 def test_every_error_has_its_row() -> None:

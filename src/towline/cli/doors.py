@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from towline.cli.output import StatusLine
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
 from towline.models.job import JobRecord
 
@@ -58,7 +59,10 @@ Opener = Callable[[str | None], AbstractAsyncContextManager[Cluster]]
 def _open_engine(name: str | None) -> AbstractAsyncContextManager[Cluster]:
     from towline.engine.cluster import AsyncCluster
 
-    return AsyncCluster.open(name)
+    cluster = AsyncCluster.open(name)
+    for note in cluster.notes:
+        StatusLine().say(note)
+    return cluster
 
 
 opener: Opener = _open_engine

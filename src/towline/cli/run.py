@@ -76,15 +76,21 @@ def run(command: tuple[str, ...], **values: Any) -> None:
     one within 3 seconds cancels it.
     """
     manner = Manner(values["cluster"], values["detach"], values["dry_run"], values["as_json"])
-    status = run_loop(_run(_spec(command, values), manner))
+    status = run_loop(_run(_spec(command, values, manner.cluster), manner))
     if status:
         raise Ended(status)
 
 
-def _spec(command: Sequence[str], values: dict[str, Any]) -> JobSpec:
-    fields = spec_fields(values)
-    if command and fields.get("shell"):
+def _spec(command: Sequence[str], values: dict[str, Any], cluster: str | None) -> JobSpec:
+    given = spec_fields(values)
+    if command and given.get("shell"):
         raise UsageError("both a command and --shell are given", fix="Give one of them.")
+    from towline.engine.configuration import project_defaults, with_defaults
+
+    if command:
+        given["command"] = tuple(command)
+    fields = with_defaults(given, project_defaults(cluster))
+    command = fields.pop("command", ())
     if not command and "shell" not in fields:
         raise UsageError(
             "the command to run is missing",
@@ -92,7 +98,7 @@ def _spec(command: Sequence[str], values: dict[str, Any]) -> JobSpec:
         )
     from towline.models.spec import JobSpec
 
-    return JobSpec.build(**fields, command=tuple(command))
+    return JobSpec.build(**fields, command=command)
 
 
 async def _run(spec: JobSpec, manner: Manner) -> int:

@@ -1,25 +1,28 @@
-"""Reading cluster profiles from `config.toml`, `clusters.d/*.toml` and the environment.
+"""Reading cluster profiles from `config.toml`, `clusters.d/*.toml`, a trusted `towline.toml` and the environment.
 
 Files hold tables `[clusters.NAME]`; `config.toml` may also say `default_cluster = "NAME"`. The environment comes
-last: `TOWLINE_CLUSTER` names the profile, `TOWLINE_<SETTING>` overrides one of its settings. A profile is checked
-when it is asked for, so that a mistake in one does not stop work on another.
+last: `TOWLINE_CLUSTER` names the profile, `TOWLINE_<SETTING>` overrides one of its settings. Without any profile
+the preset `tao` may be one (`towline.config.tao`). A profile is checked when it is asked for, so that a mistake in one
+does not stop work on another.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
+from towline.config import tao
+from towline.config.origins import DEFAULT, Layer, Origin, Source, stack
 from towline.config.paths import config_dir
 from towline.config.profile import ClusterProfile
-from towline.config.settings import near, overrides
+from towline.config.project import Project, check_trust, find_project
+from towline.config.settings import near, overrides, settings
+from towline.config.toml import read_toml
 from towline.models.errors import ConfigError, NotFound
 
 _TOP_LEVEL = ("clusters", "default_cluster")
@@ -31,13 +34,13 @@ class RawProfile:
 
     Attributes:
         name: key of its table.
-        values: its settings as TOML gave them.
-        source: the file.
+        layer: its settings as they were written, and where.
+        source: the file; None for the preset.
     """
 
     name: str
-    values: Mapping[str, object]
-    source: Path
+    layer: Layer
+    source: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,82 @@ class RawConfig:
     default: str = ""
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """A profile with the place of each setting.
+
+    Attributes:
+        profile: the settings.
+        origins: setting → the place that gave it; every setting is there.
+        project: the project's file, when there is one.
+        notes: what the user should know of how this came about.
+    """
+
+    profile: ClusterProfile
+    origins: Mapping[str, Origin]
+    project: Project | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def job_defaults(self) -> dict[str, object]:
+        """Defaults that the project's file gives to jobs; a variable for the same setting wins."""
+        return _job_defaults(self.project, self.origins)
+
+
 def load_profile(name: str | None = None, *, env: Mapping[str, str] | None = None) -> ClusterProfile:
     """The profile of that name; without one, the only profile there is or the default one.
 
-    `name` wins over `TOWLINE_CLUSTER`, that over `default_cluster`.
+    `name` wins over `TOWLINE_CLUSTER`, that over the default.
 
     Raises:
         ConfigError: no choice can be made, or the profile has a wrong setting.
         NotFound: no profile has that name.
     """
+    return resolve(name, env=env).profile
+
+
+def resolve(
+    name: str | None = None, *, env: Mapping[str, str] | None = None, directory: Path | None = None
+) -> Resolved:
+    """The profile as `load_profile` chooses it, with where each setting came from.
+
+    Args:
+        name: the profile's name; None for the default one.
+        env: the environment; this process's when not given.
+        directory: where the search for a project's file begins; the working directory when not given.
+
+    Raises:
+        ConfigError: no choice can be made, a setting is wrong, or the project's file needs trust.
+        NotFound: no profile has that name.
+    """
     env = os.environ if env is None else env
-    config = read_config(config_dir(env))
-    return _checked(_choose(config, name or env.get("TOWLINE_CLUSTER", "")), overrides(env))
+    project = find_project(directory or Path.cwd())
+    config = _with_project(read_config(config_dir(env)), project)
+    variables = tao.read_tao(env)
+    raw = _choose(_with_preset(config, variables, name or env.get("TOWLINE_CLUSTER", "")), name, env, variables.notes)
+    if raw.source is None:
+        variables.check()
+    given = overrides(env)
+    from_env = Layer(given, {each.name: Origin(Source.ENVIRONMENT, each.env) for each in settings()})
+    layer = stack([raw.layer, from_env])
+    origins = {each.name: layer.origins.get(each.name, DEFAULT) for each in settings()}
+    return Resolved(_checked(raw, layer), origins, project, variables.notes if raw.source is None else ())
+
+
+def job_defaults(
+    name: str | None = None, *, env: Mapping[str, str] | None = None, directory: Path | None = None
+) -> dict[str, object]:
+    """What the project's file gives to jobs on that cluster; nothing when there is no such file.
+
+    Raises:
+        ConfigError: the file is wrong or needs trust.
+    """
+    env = os.environ if env is None else env
+    project = find_project(directory or Path.cwd())
+    if project is None:
+        return {}
+    check_trust(project, config_dir(env))
+    return resolve(name, env=env, directory=directory).job_defaults
 
 
 def load_profiles(*, env: Mapping[str, str] | None = None) -> tuple[ClusterProfile, ...]:
@@ -76,7 +143,7 @@ def load_profiles(*, env: Mapping[str, str] | None = None) -> tuple[ClusterProfi
         ConfigError: a file or a setting in it is wrong.
     """
     config = read_config(config_dir(os.environ if env is None else env))
-    return tuple(_checked(raw, {}) for raw in config.profiles.values())
+    return tuple(_checked(raw, raw.layer) for raw in config.profiles.values())
 
 
 def read_config(directory: Path) -> RawConfig:
@@ -88,7 +155,7 @@ def read_config(directory: Path) -> RawConfig:
     profiles: dict[str, RawProfile] = {}
     default = ""
     for path in (directory / "config.toml", *sorted((directory / "clusters.d").glob("*.toml"))):
-        document = _read(path)
+        document = read_toml(path)
         default = _default_cluster(path, document, is_main=path.parent == directory) or default
         for raw in _profiles(path, document):
             if raw.name in profiles:
@@ -98,23 +165,6 @@ def read_config(directory: Path) -> RawConfig:
 
 
 # --- Files ---
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return _parse_toml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read", why=str(getattr(error, "strerror", None) or error)) from None
-    except ValueError as error:
-        raise ConfigError(f"{path} is not valid TOML", why=str(error)) from None
-
-
-def _parse_toml(text: str) -> dict[str, Any]:
-    # The standard library has the reader from Python 3.11 on; tomli is the same one for 3.10.
-    loads: Callable[[str], dict[str, Any]] = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads
-    return loads(text)
 
 
 def _default_cluster(path: Path, document: Mapping[str, object], *, is_main: bool) -> str:
@@ -133,7 +183,10 @@ def _default_cluster(path: Path, document: Mapping[str, object], *, is_main: boo
 
 def _profiles(path: Path, document: Mapping[str, object]) -> list[RawProfile]:
     clusters = _table(path, "clusters", document.get("clusters", {}))
-    return [RawProfile(name, _table(path, f"clusters.{name}", values), path) for name, values in clusters.items()]
+    return [
+        RawProfile(name, Layer.of_file(_table(path, f"clusters.{name}", values), path), path)
+        for name, values in clusters.items()
+    ]
 
 
 def _table(path: Path, key: str, value: object) -> dict[str, object]:
@@ -142,15 +195,54 @@ def _table(path: Path, key: str, value: object) -> dict[str, object]:
     return cast("dict[str, object]", value)
 
 
+# --- Project and preset ---
+
+
+def _with_project(config: RawConfig, project: Project | None) -> RawConfig:
+    if project is None:
+        return config
+    check_trust(project, config.directory)
+    profiles = dict(config.profiles)
+    for raw in _profiles(project.path, project.content):
+        layer = Layer.of_file(raw.layer.values, project.path, Source.PROJECT)
+        profiles[raw.name] = RawProfile(raw.name, layer, project.path)
+    chosen = project.content.get("cluster", "")
+    if not isinstance(chosen, str):
+        raise ConfigError(f"{project.path}: cluster must be the name of a cluster, in quotation marks")
+    return replace(config, profiles=profiles, default=chosen or config.default)
+
+
+def _with_preset(config: RawConfig, variables: tao.TaoEnvironment, wanted: str) -> RawConfig:
+    """The preset is a profile when its variables are set and no other profile is there, or it is asked for by name."""
+    if not variables.complete or tao.NAME in config.profiles or (config.profiles and wanted != tao.NAME):
+        return config
+    preset = RawProfile(tao.NAME, variables.layer())
+    return replace(config, profiles={**config.profiles, tao.NAME: preset})
+
+
+def _job_defaults(project: Project | None, origins: Mapping[str, Origin]) -> dict[str, object]:
+    """The project's defaults without what a variable of the environment says otherwise."""
+    if project is None:
+        return {}
+    strong = {name for name, origin in origins.items() if origin.source is Source.ENVIRONMENT} - {"mounts"}
+    found = {key: value for key, value in project.job_defaults.items() if key not in strong}
+    resources = found.get("resources")
+    if isinstance(resources, dict) and "time" in strong:
+        found["resources"] = {k: v for k, v in cast("dict[str, object]", resources).items() if k != "time"}
+    return found
+
+
 # --- Choice and check ---
 
 
-def _choose(config: RawConfig, name: str) -> RawProfile:
+def _choose(config: RawConfig, name: str | None, env: Mapping[str, str], notes: tuple[str, ...]) -> RawProfile:
     names = ", ".join(config.profiles)
+    name = name or env.get("TOWLINE_CLUSTER", "")
     if not config.profiles:
+        none = f"No file in {config.directory} (config.toml, clusters.d/*.toml) has a table [clusters.NAME]."
         raise ConfigError(
             "no cluster is configured",
-            why=f"No file in {config.directory} (config.toml, clusters.d/*.toml) has a table [clusters.NAME].",
+            why="\n".join([none, *notes]),
             fix="Describe yours there (docs/configuration.md), or bring up the test cluster: towline lab up",
         )
     if not name and len(config.profiles) == 1:
@@ -166,25 +258,27 @@ def _choose(config: RawConfig, name: str) -> RawProfile:
     return config.profiles[wanted]
 
 
-def _checked(raw: RawProfile, from_env: Mapping[str, str]) -> ClusterProfile:
-    if "name" in raw.values:
+def _checked(raw: RawProfile, layer: Layer) -> ClusterProfile:
+    if "name" in layer.values:
         raise ConfigError(f"{raw.source}: the cluster's name is in its line [clusters.{raw.name}], not a setting")
     try:
-        return ClusterProfile.model_validate({**raw.values, **from_env, "name": raw.name})
+        return ClusterProfile.model_validate({**layer.values, "name": raw.name})
     except ValidationError as error:
-        found = [_finding(raw, from_env, dict(item)) for item in error.errors(include_url=False, include_context=False)]
+        found = [_finding(raw, layer, dict(item)) for item in error.errors(include_url=False, include_context=False)]
         raise ConfigError(
             f"the profile of cluster {raw.name!r} is wrong", why="\n".join(found), fix="Correct it and try again."
         ) from None
 
 
-def _finding(raw: RawProfile, from_env: Mapping[str, str], item: Mapping[str, Any]) -> str:
+def _finding(raw: RawProfile, layer: Layer, item: Mapping[str, Any]) -> str:
+    place = raw.source or f"the preset {raw.name}"
     where = [str(part) for part in item["loc"]]
     message = str(item["msg"]).removeprefix("Value error, ")
     if item["type"] == "extra_forbidden":
         message = f"there is no such setting{near(where[0])}"
     if not where:
-        return f"{raw.source}: {message}"
-    if where[0] in from_env:
-        return f"TOWLINE_{where[0].upper()} in the environment: {message}"
-    return f"{raw.source}: {where[0]}: {message}"
+        return f"{place}: {message}"
+    origin = layer.origins.get(where[0])
+    if origin and origin.name:
+        return f"{origin}: {message}"
+    return f"{place}: {where[0]}: {message}"

@@ -1,7 +1,7 @@
 """`ClusterProfile`: one cluster's settings. Each is declared once; files, environment and documentation read that.
 
 A setting `x` is the key `x` of the table `[clusters.NAME]` and the environment variable `TOWLINE_X`. Its help text
-is its field's description.
+is its field's description; the variables that give it in the preset `tao` stand beside that.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from towline.models.image import Image
 from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
@@ -86,6 +86,11 @@ Mounts = Annotated[tuple[AnyMount, ...], BeforeValidator(_listed)]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 
 
+def _tao(*names: str) -> dict[str, JsonValue]:
+    """The variables of TAO that give a setting, the first that is set winning."""
+    return {"tao": [*names]}
+
+
 class ClusterProfile(BaseModel):
     """A cluster as its user describes it. See each field's description; `docs/configuration.md` lists them.
 
@@ -100,32 +105,51 @@ class ClusterProfile(BaseModel):
         default="ssh", description="`ssh` reaches a login host; `local` runs Slurm's commands on this machine."
     )
     hosts: Hosts = Field(
-        default=(), description="Login hosts, tried in this order: names, addresses or aliases of ~/.ssh/config."
+        default=(),
+        description="Login hosts, tried in this order: names, addresses or aliases of ~/.ssh/config.",
+        json_schema_extra=_tao("SLURM_HOSTNAME", "SSH_HOST"),
     )
     user: Annotated[str, AfterValidator(_user)] | None = Field(
-        default=None, description="User on the login hosts; ~/.ssh/config decides when it is not given."
+        default=None,
+        description="User on the login hosts; ~/.ssh/config decides when it is not given.",
+        json_schema_extra=_tao("SLURM_USER", "SSH_USER"),
     )
     port: Annotated[int, Field(ge=1, le=65535)] | None = Field(
         default=None, description="SSH port; ~/.ssh/config decides when it is not given."
     )
     identity_file: LocalFile | None = Field(
-        default=None, description="Private key on this machine; agents and ~/.ssh/config count when it is not given."
+        default=None,
+        description="Private key on this machine; agents and ~/.ssh/config count when it is not given.",
+        json_schema_extra=_tao("SSH_KEY_PATH"),
     )
     known_hosts_file: LocalFile | None = Field(
         default=None, description="File with the login hosts' keys, in place of ~/.ssh/known_hosts."
     )
     root: Annotated[str, AfterValidator(_root)] = Field(
-        description="Absolute path of a directory of your own on the cluster's shared file system; jobs live below it."
+        description="Absolute path of a directory of your own on the cluster's shared file system; jobs live below it.",
+        json_schema_extra=_tao("SLURM_BASE_RESULTS_DIR"),
     )
-    partition: Tokens = Field(default=(), description="Partition, or several, of jobs that name none.")
-    account: Token | None = Field(default=None, description="Slurm account of jobs that name none.")
+    partition: Tokens = Field(
+        default=(),
+        description="Partition, or several, of jobs that name none.",
+        json_schema_extra=_tao("SLURM_PARTITION"),
+    )
+    account: Token | None = Field(
+        default=None, description="Slurm account of jobs that name none.", json_schema_extra=_tao("SLURM_ACCOUNT")
+    )
     qos: Token | None = Field(default=None, description="Slurm QOS of jobs that name none.")
     image: Annotated[str, AfterValidator(_image)] | None = Field(
         default=None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
     )
-    mounts: Mounts = Field(default=(), description="Mounts that every job's container has: SRC, SRC:DST or SRC:DST:ro.")
+    mounts: Mounts = Field(
+        default=(),
+        description="Mounts that every job's container has: SRC, SRC:DST or SRC:DST:ro.",
+        json_schema_extra=_tao("SLURM_CONTAINER_MOUNTS"),
+    )
     time: Walltime | None = Field(
-        default=None, description="Walltime of jobs that name none, for example 4h or 1-00:00:00."
+        default=None,
+        description="Walltime of jobs that name none, for example 4h or 1-00:00:00.",
+        json_schema_extra=_tao("SLURM_TIME_HOURS"),
     )
     gpu_request: Literal["gres", "gres-typed", "gpus-per-node"] = Field(
         default="gres",

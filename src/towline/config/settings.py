@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from towline.config.profile import ClusterProfile
@@ -23,6 +25,7 @@ class Setting:
         help: one sentence.
         default: as a file would write it; empty when there is none.
         required: whether a profile must have it.
+        tao: the variables that give it in the preset `tao`; the first that is set counts.
     """
 
     name: str
@@ -30,12 +33,20 @@ class Setting:
     help: str
     default: str
     required: bool
+    tao: tuple[str, ...] = ()
 
 
 def settings() -> tuple[Setting, ...]:
     """Every setting in the order of its declaration."""
     return tuple(
-        Setting(name, f"TOWLINE_{name.upper()}", field.description or "", _shown(field.default), field.is_required())
+        Setting(
+            name,
+            f"TOWLINE_{name.upper()}",
+            field.description or "",
+            _shown(field.default),
+            field.is_required(),
+            _tao_names(field),
+        )
         for name, field in ClusterProfile.model_fields.items()
         if name not in _NOT_SETTINGS
     )
@@ -58,8 +69,19 @@ def reference() -> str:
     return "\n".join(["| setting | environment | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
+def tao_reference() -> str:
+    """The variables of the preset `tao` that give settings, as a Markdown table."""
+    rows = [f"| {', else '.join(f'`{name}`' for name in s.tao)} | `{s.name}` |" for s in settings() if s.tao]
+    return "\n".join(["| variable | setting |", "|---|---|", *rows]) + "\n"
+
+
 def _default_cell(setting: Setting) -> str:
     return "required" if setting.required else f"`{setting.default}`" if setting.default else ""
+
+
+def _tao_names(field: FieldInfo) -> tuple[str, ...]:
+    extra = cast("dict[str, list[str]]", field.json_schema_extra or {})
+    return tuple(extra.get("tao", ()))
 
 
 def _shown(default: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from towline.config.files import load_profile
+from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
@@ -33,8 +33,13 @@ class AsyncCluster:
         remote: the way to its login hosts; made from the profile when not given.
         store: the local store; the one in the state directory when not given.
 
+    Attributes:
+        notes: what the user should know of how the profile was found.
+
     Use it as an async context manager, or call `close`.
     """
+
+    notes: tuple[str, ...] = ()
 
     def __init__(self, profile: ClusterProfile, *, remote: Remote | None = None, store: Store | None = None) -> None:
         self._session = Session(profile, remote or open_remote(profile), store or Store(state_dir()))
@@ -46,7 +51,10 @@ class AsyncCluster:
         Raises:
             ConfigError: there is no such profile, or a setting in it is wrong.
         """
-        return cls(load_profile(name))
+        found = resolve(name)
+        cluster = cls(found.profile)
+        cluster.notes = found.notes
+        return cluster
 
     @property
     def profile(self) -> ClusterProfile:
