@@ -13,6 +13,9 @@ import click
 from towline.cli.options import examples
 
 _KEPT_BY_SUDO = "TOWLINE_LAB_DIR,TOWLINE_LAB_DISK_GIB,TOWLINE_CONFIG_DIR,XDG_CONFIG_HOME"
+_FAULT_EXAMPLES = examples(
+    "towline lab fault list", "towline lab fault node-crash on node2", "towline lab fault all off"
+)
 _SHELL_EXAMPLES = examples("towline lab shell", "towline lab shell node1 -u root -- ps aux")
 
 
@@ -84,9 +87,55 @@ def status(*, as_json: bool) -> None:
         for node, state in found.nodes.items():
             click.echo(f"{node:16} {state}")
         click.echo(f"{'runtime':16} {found.runtime}")
+        for fault in found.faults:
+            click.echo(f"{'fault':16} {fault}")
         for note in found.notes:
             click.echo(f"note: {note}")
     raise SystemExit(0 if found.is_up else 1)
+
+
+@lab.command(epilog=examples("towline lab reset"))
+def reset() -> None:
+    """Turn every fault off, mend what is down and cancel every job."""
+    _as_root()
+    from towline.lab import Lab
+
+    begin = time.monotonic()
+    Lab.default().reset(click.echo)
+    click.echo(f"The lab is as new ({time.monotonic() - begin:.1f} s).")
+
+
+@lab.command(epilog=_FAULT_EXAMPLES)
+@click.argument("name", metavar="NAME|all|list")
+@click.argument("action", metavar="[on|off]", type=click.Choice(["on", "off"]), required=False)
+@click.argument("arguments", nargs=-1)
+def fault(name: str, action: str | None, arguments: tuple[str, ...]) -> None:
+    """Make something go wrong, or right again.
+
+    `list` shows what there is and what is on; `all off` turns everything off.
+    """
+    _as_root()
+    from towline.lab import Lab
+
+    the_lab = Lab.default()
+    if action is None and name == "list":
+        _list_faults(the_lab.faults())
+    elif action == "on":
+        click.echo(f"{the_lab.fault_on(name, *arguments)}: on")
+    elif action == "off":
+        ended = the_lab.all_faults_off() if name == "all" else the_lab.fault_off(name, *arguments)
+        click.echo("".join(f"{one}: off\n" for one in ended) or "Nothing was on.\n", nl=False)
+    else:
+        raise click.UsageError("Say what to do with it: `on` or `off`.")
+
+
+def _list_faults(active: tuple[str, ...]) -> None:
+    from towline.lab.faults.registry import FAULTS
+
+    for name in sorted(FAULTS):
+        arguments = FAULTS[name].usage.replace(f"{name} on", name)
+        where = ", ".join(one.partition(" ")[2] or "on" for one in active if one.split(" ")[0] == name)
+        click.echo(f"{arguments:32} {FAULTS[name].help}{f'  [on: {where}]' if where else ''}")
 
 
 @lab.command(cls=_CommandAfterDashes, options_metavar="[-u USER]", epilog=_SHELL_EXAMPLES)

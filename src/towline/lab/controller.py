@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 from towline.lab import namespaces, process
 from towline.lab.daemons import Daemon, answers
@@ -47,40 +48,40 @@ def check_nodes(layout: Layout) -> str:
     return ", ".join(bad)
 
 
-def start_nodes(layout: Layout) -> None:
-    """Start what slurmd is missing and wait until Slurm can use every node.
+def start_nodes(layout: Layout, hosts: Sequence[Host] = STATIC_NODES) -> None:
+    """Start what slurmd is missing and wait until Slurm can use every one of the nodes.
 
     Raises:
         LabError: a node stays unusable; its state and the end of its log are in the message.
     """
-    daemons = [slurmd(host) for host in STATIC_NODES]
+    daemons = [slurmd(host) for host in hosts]
     missing = [daemon for daemon in daemons if daemon.check(layout)]
     for daemon in missing:
         daemon.launch(layout)
     for daemon in missing:
         daemon.await_ready(layout)
     try:
-        process.until(lambda: _resumed(layout), 40, "The return of every node")
+        process.until(lambda: _resumed(layout, hosts), 40, "The return of every node")
     except LabError as error:
-        raise _unusable(layout) from error
+        raise _unusable(layout, hosts) from error
 
 
 def _usable(states: dict[str, str], host: Host) -> bool:
     return states.get(host.name, "") in _USABLE
 
 
-def _resumed(layout: Layout) -> bool:
+def _resumed(layout: Layout, hosts: Sequence[Host]) -> bool:
     states = node_states(layout)
-    lost = [host.name for host in STATIC_NODES if states.get(host.name, "").rstrip("*").startswith(("down", "drain"))]
+    lost = [host.name for host in hosts if states.get(host.name, "").rstrip("*").startswith(("down", "drain"))]
     if lost:
         # Refused for a node that is coming back by itself; asked again on the next round.
         update_node(layout, ",".join(lost), "resume")
-    return all(_usable(states, host) for host in STATIC_NODES)
+    return all(_usable(states, host) for host in hosts)
 
 
-def _unusable(layout: Layout) -> LabError:
+def _unusable(layout: Layout, hosts: Sequence[Host]) -> LabError:
     states = node_states(layout)
-    host = next((host for host in STATIC_NODES if not _usable(states, host)), STATIC_NODES[0])
+    host = next((host for host in hosts if not _usable(states, host)), hosts[0])
     return LabError(
         f"Slurm cannot use {host.name}: {states.get(host.name, 'unknown')}.",
         why=process.tail(layout.log / f"slurmd-{host.name}.log"),

@@ -18,7 +18,7 @@ def check(layout: Layout) -> str:
         return f"{missing[0]} is missing"
     if not (layout.run / "power" / CLOUD_NODE.name).is_fifo():
         return "the cloud node's power pipe is missing"
-    stale = [name for name, (text, _) in users.rendered().items() if not holds(layout.etc / name, text)]
+    stale = [name for name, (text, _) in users.rendered(layout).items() if not holds(layout.etc / name, text)]
     name = (stale or [slurmconf.outdated(layout)])[0]
     return f"{name} is not up to date" if name else ""
 

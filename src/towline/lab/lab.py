@@ -13,7 +13,8 @@ from pathlib import Path
 
 from towline.lab import controller, folder, guard, kernel, namespaces, packages, runtime, slurmconf
 from towline.lab.errors import LabError
-from towline.lab.layout import Layout, find_host
+from towline.lab.faults import record, switch
+from towline.lab.layout import CTL, Layout, find_host
 from towline.lab.parts import Part, Report, all_parts, unheard
 from towline.lab.runtime import STAND_INS, RuntimeChoice
 
@@ -38,6 +39,8 @@ class LabStatus:
     """Where this machine makes the lab less real than it could be."""
     runtime: str
     """The container runtime in use."""
+    faults: tuple[str, ...] = ()
+    """The faults that are on, each with its arguments."""
 
     @property
     def is_up(self) -> bool:
@@ -51,6 +54,7 @@ class LabStatus:
             "parts": [{"name": part.name, "up": not part.problem, "problem": part.problem} for part in self.parts],
             "nodes": self.nodes,
             "runtime": self.runtime,
+            "faults": list(self.faults),
             "notes": list(self.notes),
         }
 
@@ -69,7 +73,7 @@ class Lab:
     def up(
         self, report: Report = unheard, *, install: bool = False, container_runtime: RuntimeChoice = STAND_INS
     ) -> bool:
-        """Bring up what is not up; False when everything was.
+        """Bring up what is not up, and turn faults off; False when everything was up and no fault on.
 
         The container runtime is exchanged, too, when the lab has another one; the steps that run keep theirs.
 
@@ -84,8 +88,7 @@ class Lab:
         container_runtime.require()
         with self._locked(report):
             runtime.choose(self.paths, container_runtime)
-            started = [part.name for part in all_parts(report) if self._bring_up(part, report)]
-        return bool(started)
+            return self._bring_all_up(report)
 
     def down(self, report: Report = unheard, *, purge: bool = False) -> None:
         """Take away everything but the folder, and with `purge` the folder as well.
@@ -97,11 +100,62 @@ class Lab:
         if not self.paths.root.exists() and not self._holders():
             return
         with self._locked(report):
+            switch.turn_all_off(self.paths)  # what cannot be undone stays on record for the next `up`
             failures = [failure for part in reversed(all_parts()) if (failure := self._take_away(part, report))]
             if failures:
                 raise LabError("Some of the lab could not be taken away.", why="\n".join(failures))
             if purge:
                 folder.purge(self.paths)
+
+    def reset(self, report: Report = unheard) -> None:
+        """Turn every fault off, mend what is down and cancel every job.
+
+        Raises:
+            LabError: a fault could not be undone, or a part did not start.
+        """
+        _require_root()
+        with self._locked(report):
+            self._bring_all_up(report)
+            controller.cancel_all(self.paths)
+            self._bring_all_up(report)
+
+    def fault_on(self, name: str, *words: str) -> str:
+        """Turn a fault on; gives it with its arguments, as `status` names it.
+
+        Raises:
+            LabError: no such fault, wrong arguments, the lab is not up, or it could not be turned on; then it is off.
+        """
+        _require_root()
+        namespaces.require(self.paths, CTL)
+        with self._locked(unheard):
+            return str(switch.turn_on(self.paths, name, words))
+
+    def fault_off(self, name: str, *words: str) -> list[str]:
+        """Turn a fault off: for the host named, or wherever it is on. Gives what was on.
+
+        Raises:
+            LabError: no such fault, or it could not be undone; then it is still on.
+        """
+        _require_root()
+        with self._locked(unheard):
+            return [str(one) for one in switch.turn_off(self.paths, name, words)]
+
+    def all_faults_off(self) -> list[str]:
+        """Turn every fault off; gives what was on.
+
+        Raises:
+            LabError: some could not be undone; these are still on.
+        """
+        _require_root()
+        with self._locked(unheard):
+            were_on = list(self.faults())
+            if failures := switch.turn_all_off(self.paths):
+                raise LabError("Some faults could not be undone.", why="\n".join(failures), fix="`towline lab reset`")
+        return were_on
+
+    def faults(self) -> tuple[str, ...]:
+        """The faults that are on, each with its arguments."""
+        return tuple(str(one) for one in record.active(self.paths))
 
     def status(self) -> LabStatus:
         """How each part is, asked now."""
@@ -109,7 +163,7 @@ class Lab:
         health = tuple(PartHealth(part.name, part.check(self.paths)) for part in all_parts())
         problems = {part.name: part.problem for part in health}
         nodes = {} if problems["controller"] else controller.node_states(self.paths)
-        return LabStatus(health, nodes, self.notes(), runtime.in_use(self.paths))
+        return LabStatus(health, nodes, self.notes(), runtime.in_use(self.paths), self.faults())
 
     def notes(self) -> tuple[str, ...]:
         """Where this machine makes the lab less real than it could be."""
@@ -150,6 +204,15 @@ class Lab:
             LabError: no such host, the host is down, out of time; with `check` also when the command failed.
         """
         return namespaces.run(self.paths, find_host(host), argv, user=user, stdin=stdin, check=check, timeout=timeout)
+
+    def _bring_all_up(self, report: Report) -> bool:
+        """Faults go first, as far as they can be undone on what is up, and the rest once all of it is."""
+        had_faults = bool(self.faults())
+        switch.turn_all_off(self.paths)
+        started = [part.name for part in all_parts(report) if self._bring_up(part, report)]
+        if failures := switch.turn_all_off(self.paths):
+            raise LabError("Some faults could not be undone.", why="\n".join(failures))
+        return bool(started) or had_faults
 
     def _bring_up(self, part: Part, report: Report) -> bool:
         begin = time.monotonic()

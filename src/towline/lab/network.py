@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 from towline.lab import namespaces, process
@@ -56,10 +57,14 @@ def check(layout: Layout) -> str:
 
 def start(layout: Layout) -> None:
     """Lay what cables are missing and bring all of them up; hosts that are connected stay so."""
-    switch = namespaces.require(layout, SWITCH)
-    _lay_cables(layout, switch)
+    connect(layout, CLUSTER_HOSTS)
     _address_uplink()
-    for host in CLUSTER_HOSTS:
+
+
+def connect(layout: Layout, hosts: Sequence[Host]) -> None:
+    """Lay the cables of these hosts that are missing and bring all of theirs up."""
+    _lay_cables(layout, namespaces.require(layout, SWITCH), hosts)
+    for host in hosts:
         _address(namespaces.require(layout, host), host)
 
 
@@ -75,12 +80,12 @@ def set_link(layout: Layout, host: Host, *, up: bool) -> None:
     _ip_batch(held, [f"link set eth0 {'up' if up else 'down'}"])
 
 
-def _lay_cables(layout: Layout, switch: int) -> None:
+def _lay_cables(layout: Layout, switch: int, hosts: Sequence[Host]) -> None:
     there = _devices(switch)
     commands: list[str] = []
     if _BRIDGE not in there:
         commands += [f"link add {_BRIDGE} type bridge forward_delay 0", f"link set {_BRIDGE} up"]
-    ends = [(_port(host), "eth0", host.address, namespaces.require(layout, host)) for host in CLUSTER_HOSTS]
+    ends = [(_port(host), "eth0", host.address, namespaces.require(layout, host)) for host in hosts]
     for port, far_end, address, pid in [*ends, ("p-uplink", UPLINK, UPLINK_ADDRESS, os.getpid())]:
         if port in there and far_end in _devices(pid):
             continue

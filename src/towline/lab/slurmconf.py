@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from pathlib import Path
 
-from towline.lab import keys, process
+from towline.lab import keys, overrides, process
 from towline.lab.accounts import system_user
 from towline.lab.files import holds, replace, write_in_place
 from towline.lab.kernel import has_cgroup_v1
@@ -89,7 +89,8 @@ def write(layout: Layout) -> bool:
 
 
 def _rendered(layout: Layout) -> dict[str, str]:
-    return render(layout, cgroup_v1=has_cgroup_v1(), version=slurm_version())
+    files = render(layout, cgroup_v1=has_cgroup_v1(), version=slurm_version())
+    return {name: overrides.apply(layout, name, text) for name, text in files.items()}
 
 
 def _scripts() -> list[Path]:

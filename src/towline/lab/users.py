@@ -9,6 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
+from towline.lab import overrides
 from towline.lab.files import write_in_place
 from towline.lab.layout import CLUSTER_HOSTS, UPLINK_ADDRESS, USERS, Layout, User
 
@@ -44,11 +45,11 @@ def host_lines() -> list[str]:
     return [" ".join([host.address, host.name, *host.aliases]) for host in CLUSTER_HOSTS]
 
 
-def rendered() -> dict[str, tuple[str, int]]:
+def rendered(layout: Layout) -> dict[str, tuple[str, int]]:
     """Every account file with its content and mode."""
     passwd = render_passwd(Path("/etc/passwd").read_text())
     return {
-        "passwd": (passwd, 0o644),
+        "passwd": (overrides.apply(layout, "passwd", passwd), 0o644),
         "group": (render_group(Path("/etc/group").read_text()), 0o644),
         "shadow": (render_shadow(passwd), 0o640),
         "hosts": (render_hosts(), 0o644),
@@ -58,7 +59,7 @@ def rendered() -> dict[str, tuple[str, int]]:
 
 def write(layout: Layout) -> None:
     """Write the account files and the users' homes."""
-    for name, (text, mode) in rendered().items():
+    for name, (text, mode) in rendered(layout).items():
         write_in_place(layout.etc / name, text, mode)
     layout.home.mkdir(exist_ok=True)
     for user in USERS:

@@ -1,0 +1,20 @@
+"""Every fault there is, in the order in which they are undone: Slurm itself first, since it has to take nodes back."""
+
+from __future__ import annotations
+
+from towline.lab.errors import LabError
+from towline.lab.faults import nodes
+from towline.lab.faults.fault import Fault
+
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*nodes.FAULTS,)}
+
+
+def find(name: str) -> Fault:
+    """The fault of that name.
+
+    Raises:
+        LabError: there is none; the message lists those there are.
+    """
+    if name not in FAULTS:
+        raise LabError(f"There is no fault {name!r}.", fix=f"There are: {', '.join(sorted(FAULTS))}.")
+    return FAULTS[name]
