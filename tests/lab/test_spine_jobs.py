@@ -160,3 +160,21 @@ def test_jobs_that_slurm_has_forgotten_keep_their_end(towline: Terminal) -> None
     assert towline("wait", job).code == 6
     assert towline("wait", job).code == 6
     assert towline.job(job)["exit_code"] == 6
+
+
+def test_a_requeued_job_is_followed_into_its_next_attempt(towline: Terminal, lab: Lab) -> None:
+    script = 'echo "attempt $TOWLINE_ATTEMPT"; [ "$TOWLINE_ATTEMPT" != 2 ] || exit 5; sleep 300'
+    job = towline.submit("--", "sh", "-c", script)
+    process = towline.start("logs", "-f", job)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "attempt 1\n"
+        slurm_id = towline.job(job)["slurm_ids"][0]
+        lab.run_on("login1", ["scontrol", "requeue", slurm_id], user="alice", check=True)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "attempt 2\n"), err
+    assert towline("wait", job).code == 5
+    found = towline.job(job)
+    assert [(each["number"], each["slurm_id"]) for each in found["attempts"]] == [(1, slurm_id), (2, slurm_id)]
+    assert found["attempts"][0]["slurm_state"] == "REQUEUED"
+    assert towline("logs", job).out == "attempt 2\n"

@@ -9,8 +9,8 @@ from typing import Protocol
 from towline.cli import wording
 from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
 from towline.cli.logstream import LogText, LogWriter
-from towline.cli.output import StatusLine, duration
-from towline.engine.events import Event, LogChunk
+from towline.cli.output import YELLOW, StatusLine, duration
+from towline.engine.events import Event, LogChunk, NoAnswer
 from towline.models.errors import INTERRUPTED
 from towline.models.job import JobRecord, JobState
 
@@ -71,6 +71,9 @@ class TextView:
         if isinstance(event, LogChunk):
             self._status.clear()
             self._log.write(event)
+        elif isinstance(event, NoAnswer):
+            self._log.finish()
+            self._status.say(wording.no_answer(event.reason), YELLOW)
         elif not event.record.state.ended:
             self._progress(event.record)
 
@@ -126,6 +129,8 @@ class JsonView:
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):
             self._print_log(event.stream, self._text.feed(event))
+        elif isinstance(event, NoAnswer):
+            print_document({"event": "no-answer", "job_id": self._id, "reason": event.reason})
         elif not event.record.state.ended:
             self._print("state", event.record)
 

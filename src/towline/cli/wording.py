@@ -37,6 +37,11 @@ def progress(record: JobRecord) -> str:
     return f"job {record.id} is {record.state}{again}{_because(record)}"
 
 
+def no_answer(reason: str) -> str:
+    """That the cluster is silent, and that following goes on."""
+    return f"the cluster does not answer, trying again; the job goes on meanwhile ({' '.join(reason.split())})"
+
+
 def verdict(record: JobRecord) -> str:
     """How the job ended."""
     ran = elapsed(record.last)

@@ -12,7 +12,7 @@ from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
 from towline.engine.addressing import find_job
-from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
@@ -158,7 +158,7 @@ class AsyncJob:
             tail: begin with this many last lines of each stream instead of the whole log.
         """
         async for event in following.follow(self._session, self.record, tail=tail):
-            if not isinstance(event, LogChunk):
+            if isinstance(event, StateChanged):
                 self.record = event.record
             yield event
 
@@ -188,7 +188,7 @@ class AsyncJob:
 
     async def _ended(self) -> None:
         async for event in following.follow(self._session, self.record, logs=False):
-            if not isinstance(event, LogChunk):
+            if isinstance(event, StateChanged):
                 self.record = event.record
 
     async def cancel(self) -> JobRecord:

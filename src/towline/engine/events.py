@@ -22,6 +22,17 @@ class StateChanged:
 
 
 @dataclass(frozen=True)
+class NoAnswer:
+    """The cluster does not answer; following goes on and tries again. Told once for each such time.
+
+    Attributes:
+        reason: why, as far as is known.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class LogChunk:
     """The next bytes of the job's log, unchanged and in order for each stream.
 
@@ -34,7 +45,7 @@ class LogChunk:
     data: bytes
 
 
-Event = StateChanged | LogChunk
+Event = StateChanged | LogChunk | NoAnswer
 
 
 @dataclass(frozen=True)

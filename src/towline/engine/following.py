@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from towline.engine import observation
-from towline.engine.events import Event, LogChunk, StateChanged
+from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.outcomes import expect_done
 from towline.engine.pace import pace_of_end, pace_of_files, pace_of_queue
 from towline.engine.session import Session
@@ -95,7 +95,8 @@ async def follow(
                 yield event
             watch.heard()
         except (Unreachable, OutcomeUnknown, WaitTimedOut) as error:
-            watch.missed(error)
+            if watch.missed(error):
+                yield NoAnswer(error.why or error.what)
         if not watch.finished:
             await asyncio.sleep(watch.pause())
 
@@ -118,6 +119,7 @@ class _Watch:
         self._sign = ""
         self._end_written = False
         self._heard = time.monotonic()
+        self._silent = False
 
     async def look(self) -> AsyncIterator[Event]:
         """One look at the files, and at the queue when its time has come or the files say so."""
@@ -163,12 +165,14 @@ class _Watch:
 
     def heard(self) -> None:
         """The cluster answered."""
-        self._heard = time.monotonic()
+        self._heard, self._silent = time.monotonic(), False
 
-    def missed(self, error: TowlineError) -> None:
-        """The cluster did not answer; give up when that has lasted too long."""
+    def missed(self, error: TowlineError) -> bool:
+        """The cluster did not answer: whether that is news; give up when it has lasted too long."""
         if time.monotonic() - self._heard > PATIENCE:
             raise error
+        news, self._silent = not self._silent, True
+        return news
 
     def pause(self) -> float:
         """Seconds until the next look: none while more is waiting there, few once the job has written its end."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.recovery import recover
 from towline.engine.session import Session
-from towline.engine.verdict import conclude, evidence_of
+from towline.engine.verdict import conclude, evidence_of, with_new_attempts
 from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
 from towline.models.site import SiteFacts
@@ -49,13 +49,29 @@ async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFact
 async def poll(session: Session, records: Sequence[JobRecord]) -> None:
     """Look at these jobs once and write what is known now into the store; those that ended are passed over.
 
+    One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own.
+
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: nothing was learnt, and nothing changed.
     """
     alive = [record for record in records if not record.state.ended]
-    if not alive:
-        return
-    call = poll_call(session.profile.root, [_target(record) for record in alive], session.profile.setup)
+    requeued: list[JobRecord] = []
+    if alive:
+        answer = await _ask(session, alive)
+        for record in alive:
+            grown = with_new_attempts(record, evidence_of(answer, record))
+            if grown is not record:
+                requeued.append(grown)
+            else:
+                await _learn(session, record, answer)
+    if requeued:
+        answer = await _ask(session, requeued)
+        for record in requeued:
+            await _learn(session, record, answer)
+
+
+async def _ask(session: Session, records: Sequence[JobRecord]) -> PollAnswer:
+    call = poll_call(session.profile.root, [_target(record) for record in records], session.profile.setup)
     outcome = await session.call(call)
     _check(outcome, "asking for the state of the jobs")
     answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))
@@ -65,10 +81,7 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> None:
             why=last_words(outcome.stderr) or "Its end was missing.",
             fix="Try again; if it stays so, look for space in the login host's temporary directory.",
         )
-    for record in alive:
-        known = _learn(session, record, answer)
-        if known.state is JobState.SUBMITTING:
-            await recover(session, known)
+    return answer
 
 
 def _target(record: JobRecord) -> PollTarget:
@@ -77,11 +90,12 @@ def _target(record: JobRecord) -> PollTarget:
     return PollTarget(record.id, attempt.number, slurm)
 
 
-def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> JobRecord:
+async def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> None:
     known = conclude(record, evidence_of(answer, record), time.time())
-    if known != record:
+    if known != session.store.job(record.id):
         session.store.save(known)
-    return known
+    if known.state is JobState.SUBMITTING:
+        await recover(session, known)
 
 
 def _check(outcome: Outcome, doing: str) -> None:

@@ -61,6 +61,25 @@ def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
     return SlurmId(files.claim) if files.claim.isdigit() else None
 
 
+def with_new_attempts(record: JobRecord, evidence: Evidence) -> JobRecord:
+    """The job with the attempts that requeues have added: Slurm starts the same script again under the same id.
+
+    The attempt that was the newest so far has ended as accounting says, if it says so already.
+    """
+    last, newest = record.last, evidence.files.newest
+    if newest <= last.number:
+        return record
+    rows = evidence.history.earlier if evidence.history else ()
+    words = dict(zip(range(last.number, newest), (row.word for row in rows[-(newest - last.number) :]), strict=False))
+    slurm = slurm_id_of(last, evidence.files) or SlurmId("")
+    added = [Attempt(number, slurm.id, slurm.cluster) for number in range(last.number + 1, newest + 1)]
+    ended = [
+        dataclasses.replace(attempt, slurm_state=words.get(attempt.number, "REQUEUED"), reason="")
+        for attempt in (last, *added[:-1])
+    ]
+    return dataclasses.replace(record, attempts=(*record.attempts[:-1], *ended, added[-1]))
+
+
 def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
     """The job as it is known after a poll.
 

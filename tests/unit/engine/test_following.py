@@ -12,7 +12,7 @@ import pytest
 from tests.unit.engine.records import SPEC, record
 from towline.config.profile import ClusterProfile
 from towline.engine import following
-from towline.engine.events import Event, LogChunk, StateChanged
+from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.session import Session
 from towline.engine.store import Store
 from towline.models.errors import Unreachable
@@ -119,6 +119,11 @@ def test_the_scheduler_is_asked_only_when_the_files_say_so_or_its_time_has_come(
     cluster = Cluster([*([b"x"] * 200), "COMPLETED"])
     assert len(log(follow(store, cluster))) == 200
     assert cluster.polls <= 6
+
+
+def test_silence_is_told_once_each_time(store: Store) -> None:
+    events = follow(store, Cluster([b"one\n", CUT, AWAY, AWAY, b"two\n", CUT, "COMPLETED"]))
+    assert [event.reason for event in events if isinstance(event, NoAnswer)] == ["cut", "cut"]
 
 
 def test_following_gives_up_when_the_cluster_stays_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude
+from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude, with_new_attempts
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles
@@ -135,3 +135,16 @@ def test_a_pending_job_says_why_and_has_no_start_yet() -> None:
     found = conclude(known(JobState.PENDING), Evidence(GOING, queue("PENDING", reason="Resources")), NOW)
     assert found.note
     assert (found.last.reason, found.last.started, found.last.nodes) == ("Resources", None, "")
+
+
+def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
+    earlier = AccountingRow("7", "NODE_FAIL", JobState.FAILED)
+    history = JobHistory(AccountingRow("7", "RUNNING", JobState.RUNNING), (earlier,))
+    grown = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=2), None, history))
+    assert [(each.number, each.slurm_id, each.slurm_state) for each in grown.attempts] == [
+        (1, "7", "NODE_FAIL"),
+        (2, "7", ""),
+    ]
+    twice = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=3)))
+    assert [(each.number, each.slurm_state) for each in twice.attempts] == [(1, "REQUEUED"), (2, "REQUEUED"), (3, "")]
+    assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1))) == known()
