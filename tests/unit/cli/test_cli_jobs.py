@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
-from towline.engine.events import ResultFile, StateChanged
+from towline.engine.events import NoAnswer, ResultFile, StateChanged
 from towline.models.job import JobState
 
 Towline = Callable[..., Any]
@@ -197,3 +197,17 @@ def test_results_of_several_jobs_get_a_directory_each(towline: Towline, jobs: li
     done = towline("results", "42", "43", "--pull", str(tmp_path), "--json").document["results"]
     assert [each["pulled"]["destination"] for each in done] == [str(tmp_path / each["job_id"]) for each in done]
     assert len({each["job_id"] for each in done}) == 2
+
+
+def test_silence_of_the_cluster_is_told_and_following_goes_on(towline: Towline, cluster: FakeCluster) -> None:
+    def job() -> FakeJob:
+        return FakeJob(record(), (NoAnswer("login: no\nroute"), out(b"x\n"), StateChanged(ended(0))))
+
+    cluster.known = [job()]
+    ran = towline("logs", "-f", "41")
+    assert (ran.status, ran.stdout) == (0, "x\n")
+    assert "does not answer, trying again" in ran.stderr
+    assert "(login: no route)" in ran.stderr
+    cluster.known = [job()]
+    first, *_ = towline("logs", "-f", "--json", "41").documents
+    assert first == {"event": "no-answer", "job_id": "k3v9x2m4q", "reason": "login: no\nroute"}
