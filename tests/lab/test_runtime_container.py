@@ -88,7 +88,6 @@ def test_what_the_user_cannot_reach_is_not_mounted(lab: Lab) -> None:
     done = srun(lab, f"--container-image={BUSYBOX}", "--container-mounts=/root/secret:/data", "true")
     assert done.returncode == 1
     assert "enroot-mount: failed to mount: /root/secret" in done.stderr
-    assert "Permission denied" in done.stderr
 
 
 def test_mount_points_are_not_made_where_the_user_may_not_write(lab: Lab) -> None:

@@ -87,8 +87,7 @@ int mounts_restrict(const char *path, unsigned long flags)
 	return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags | locked_flags(path), NULL);
 }
 
-/* -1 when that depends on a source which cannot be reached. */
-static int missing_place(const struct request *request)
+static enum place missing_place(const struct request *request)
 {
 	struct stat st;
 
@@ -101,7 +100,7 @@ static int missing_place(const struct request *request)
 	if (!(request->flags & MS_BIND))
 		return PLACE_DIRECTORY;
 	if (stat(request->entry->mnt_fsname, &st) < 0)
-		return -1;
+		return PLACE_NONE;
 	return S_ISDIR(st.st_mode) ? PLACE_DIRECTORY : PLACE_FILE;
 }
 
@@ -130,8 +129,7 @@ static int mount_at(const struct request *request, const char *place, int root)
 static int apply(const struct request *request, int root)
 {
 	char place[32];
-	int missing = missing_place(request);
-	int rc, fd = missing < 0 ? -1 : place_open(root, request->entry->mnt_dir, (enum place)missing);
+	int rc, fd = place_open(root, request->entry->mnt_dir, missing_place(request));
 
 	if (fd < 0)
 		return -1;
