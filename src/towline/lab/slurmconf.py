@@ -88,6 +88,12 @@ def write(layout: Layout) -> bool:
     return changed
 
 
+def text(layout: Layout, name: str) -> str:
+    """A configuration file as it is now; empty when it is not there."""
+    path = layout.etc / name
+    return path.read_text() if path.exists() else ""
+
+
 def _rendered(layout: Layout) -> dict[str, str]:
     files = render(layout, cgroup_v1=has_cgroup_v1(), version=slurm_version())
     return {name: overrides.apply(layout, name, text) for name, text in files.items()}

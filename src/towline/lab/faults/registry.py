@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from towline.lab.errors import LabError
-from towline.lab.faults import nodes
+from towline.lab.faults import logins, nodes
 from towline.lab.faults.fault import Fault
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*nodes.FAULTS,)}
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*logins.FAULTS, *nodes.FAULTS)}
 
 
 def find(name: str) -> Fault:
