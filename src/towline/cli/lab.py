@@ -174,6 +174,6 @@ def _as_root() -> None:
     if shutil.which("sudo") is None:
         raise LabError("The lab needs root, and there is no sudo here.", fix="Run the command as root.")
     again = "from towline.cli.main import main; raise SystemExit(main())"
-    os.execvp(  # noqa: S606
-        "sudo", ["sudo", f"--preserve-env={_KEPT_BY_SUDO}", sys.executable, "-c", again, *sys.argv[1:]]
+    os.execvp(  # noqa: S606 - `-B`: root leaves no files in an environment that is the user's
+        "sudo", ["sudo", f"--preserve-env={_KEPT_BY_SUDO}", sys.executable, "-B", "-c", again, *sys.argv[1:]]
     )
