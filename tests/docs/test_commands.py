@@ -19,6 +19,7 @@ PAGE_OF = {
     "cancel": "watch",
     "wait": "watch",
     "results": "results",
+    "doctor": "doctor",
 }
 AT_THE_ROOT = ("test", "demo", "bench", "chaos")
 

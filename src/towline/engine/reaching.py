@@ -13,10 +13,14 @@ def open_remote(profile: ClusterProfile) -> Remote:
     """The remote that the profile describes; nothing is connected yet."""
     if profile.transport == "local":
         return Local()
-    access = Access(
+    return OpenSSH(profile.hosts, access_of(profile))
+
+
+def access_of(profile: ClusterProfile) -> Access:
+    """The profile's settings for ssh."""
+    return Access(
         user=profile.user or "",
         port=profile.port,
         identity_file=profile.identity_file,
         known_hosts_file=profile.known_hosts_file,
     )
-    return OpenSSH(profile.hosts, access)

@@ -47,7 +47,7 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
     if not is_complete(frames):
         raise ValueError("the cluster's answer broke off")
     config, partitions, nodes = (_answer(frames, name) for name in ("config", "partitions", "nodes"))
-    settings = dict(_CONFIG.findall(config))
+    settings = parse_config(config)
     return SiteFacts(
         cluster=settings.get("ClusterName", ""),
         version=settings.get("SLURM_VERSION", ""),
@@ -55,6 +55,11 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         message_timeout=_first_number(settings.get("MessageTimeout", "")) or DEFAULT_MESSAGE_TIMEOUT,
         asked=asked,
     )
+
+
+def parse_config(scontrol: str) -> dict[str, str]:
+    """Settings from `scontrol show config`."""
+    return dict(_CONFIG.findall(scontrol))
 
 
 def parse_partitions(scontrol: str, sinfo: str) -> tuple[Partition, ...]:

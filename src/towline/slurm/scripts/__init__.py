@@ -7,7 +7,7 @@ import re
 from importlib import resources
 from typing import Literal
 
-ScriptName = Literal["facts", "stage", "submit", "find", "poll", "cancel"]
+ScriptName = Literal["facts", "stage", "submit", "find", "poll", "cancel", "doctor", "deep", "deep-job"]
 
 _INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MULTILINE)
 _SHEBANG = "#!/bin/sh\n"

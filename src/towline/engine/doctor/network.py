@@ -1,0 +1,201 @@
+"""Checks of the way to each login host: name, port, host key, login, shell, channels."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from towline.engine.doctor.facts import Facts, Finding, Kind, Login, cannot_tell, fails, ok
+from towline.remote.keys import shown_key
+
+_METHODS = re.compile(r"Permission denied \(([^)]*)\)")
+_EXPIRED = re.compile(r"Your (?:account|password) has expired|This account is currently not available", re.IGNORECASE)
+_ONE_SHELL = "forced command or a restricted shell"
+
+
+def name(facts: Facts) -> Sequence[Finding]:
+    """Each host's name has an address."""
+    return [_name(login) for login in facts.logins]
+
+
+def port(facts: Facts) -> Sequence[Finding]:
+    """An SSH server answers at each host's port."""
+    return [_port(login) for login in facts.logins]
+
+
+def host_key(facts: Facts) -> Sequence[Finding]:
+    """Each host shows the key that is known here."""
+    return [_host_key(login) for login in facts.logins]
+
+
+def login(facts: Facts) -> Sequence[Finding]:
+    """Each host lets us in without a question."""
+    return [_login(each, facts) for each in facts.logins]
+
+
+def shell(facts: Facts) -> Sequence[Finding]:
+    """Each host's login shell runs what it is told."""
+    return [_shell(each) for each in facts.logins]
+
+
+def max_sessions(facts: Facts) -> Sequence[Finding]:
+    """Each host allows several channels on one connection."""
+    return [_max_sessions(each) for each in facts.logins]
+
+
+def _name(login: Login) -> Finding:
+    if login.config_error:
+        fix = f"Mend ~/.ssh/config until this prints no error: ssh -G {shlex.quote(login.host)}"
+        return fails(
+            "name", Kind.HERE, f"ssh cannot read its configuration: {login.config_error}", fix, host=login.host
+        )
+    if login.proxied:
+        return ok("name", f"{login.hostname}, over another host (~/.ssh/config)", host=login.host)
+    if login.name_error:
+        fix = (
+            "1. See that the name is spelled right: `hosts` in the profile, HostName in ~/.ssh/config.\n"
+            "2. Where the site wants a VPN, connect it.\n"
+            f"3. Try again: getent hosts {shlex.quote(login.hostname)}"
+        )
+        return fails("name", Kind.NETWORK, f"{login.hostname} has no address: {login.name_error}", fix, host=login.host)
+    return ok("name", f"{login.hostname} is {', '.join(login.addresses) or 'known'}", host=login.host)
+
+
+def _port(login: Login) -> Finding:
+    where = f"{login.hostname} port {login.port}"
+    if login.proxied:
+        return ok("port", "reached over another host", host=login.host) if login.reached else cannot_tell(
+            "port", "the way goes over another host", f"ssh -v {shlex.quote(login.host)}", host=login.host
+        )  # fmt: skip
+    if login.config_error or login.name_error:
+        return cannot_tell("port", "there is no address to try", host=login.host)
+    if login.port_error:
+        fix = (
+            "1. Connect the VPN, or come from a network that the site lets in.\n"
+            "2. Ask the site for the port, and set `port` in the profile if it is another.\n"
+            f"3. Try again: ssh-keyscan -p {login.port} {login.hostname}"
+        )
+        return fails("port", Kind.NETWORK, f"{where}: {login.port_error}", fix, host=login.host)
+    if login.banner and not login.banner.startswith("SSH-"):
+        fix = "Ask the site for the SSH port and set `port` in the profile."
+        return fails(
+            "port", Kind.NETWORK, f"{where} answers, but not as SSH: {login.banner[:60]!r}", fix, host=login.host
+        )
+    return ok("port", f"{where}: {login.banner or 'open'}", host=login.host)
+
+
+def _host_key(login: Login) -> Finding:
+    kinds = ", ".join(f"{key.kind} {key.fingerprint}" for key in login.known)
+    if login.reached:
+        return ok("host-key", f"known: {kinds}" if kinds else "taken by ssh's configuration", host=login.host)
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in login.words:
+        return _changed(login, kinds)
+    if re.search(r"Host key verification failed|No \S+ host key is known", login.words):
+        return _unknown(login)
+    if login.words and shown_key(login.words):
+        return ok("host-key", f"known: {kinds}" if kinds else "taken at this first connection", host=login.host)
+    return cannot_tell("host-key", "the host did not show one", host=login.host)
+
+
+def _changed(login: Login, kinds: str) -> Finding:
+    shown = shown_key(login.words)
+    now = f"{shown.kind} {shown.fingerprint}" if shown else "another key"
+    file = re.search(r"Offending \S+ key in (\S+?):\d+", login.words)
+    path = file[1] if file else login.known_file
+    fix = (
+        f"1. Ask the site whether the host's fingerprint is {shown.fingerprint if shown else now} now.\n"
+        "2. If it is not, stop: somebody is between you and the host.\n"
+        f"3. If it is, forget the old key: ssh-keygen -R {shlex.quote(login.key_name)} -f {shlex.quote(path)}"
+    )
+    evidence = f"it shows {now}, and {path} has {kinds or 'a different one'}"
+    return fails("host-key", Kind.ACCESS, evidence, fix, host=login.host)
+
+
+def _unknown(login: Login) -> Finding:
+    shown = shown_key(login.words)
+    now = f"{shown.kind} {shown.fingerprint}" if shown else "a key"
+    kind = f"-t {shown.kind.lower().partition('-')[0]} " if shown else ""
+    fix = (
+        f"1. Ask the site whether the host has the fingerprint {shown.fingerprint if shown else 'that ssh shows'}.\n"
+        f"2. If it has, take the key: ssh-keyscan {kind}-p {login.port} {login.hostname} >>{login.known_file}"
+    )
+    return fails("host-key", Kind.ACCESS, f"it shows {now}, and no key of it is known here", fix, host=login.host)
+
+
+def _login(login: Login, facts: Facts) -> Finding:
+    who = f"{login.user}@{login.hostname}"
+    if login.reached:
+        user = login.answer.fact("login", "user") or login.user
+        return ok("login", f"in as {user} on {login.answer.fact('login', 'host') or login.hostname}", host=login.host)
+    if login.config_error or login.name_error or login.port_error:
+        return cannot_tell("login", "the host was not reached", host=login.host)
+    if _ONE_SHELL in login.problem:
+        return ok("login", f"in as {login.user}", host=login.host)
+    if found := _METHODS.search(login.words):
+        return _refused(login, found[1], who, facts)
+    if found := _EXPIRED.search(login.words):
+        fix = "Ask the site to renew the account, or log in once by hand and change the password."
+        return fails("login", Kind.ACCESS, f"{who}: {found[0]}", fix, host=login.host)
+    if "Too many authentication failures" in login.words:
+        fix = "Set identity_file in the profile to the key for this cluster, so that no other is offered."
+        return fails("login", Kind.ACCESS, f"{who} refused after too many keys", fix, host=login.host)
+    if "host-key" in _failing(_host_key(login)):
+        return cannot_tell("login", "the host's key was not accepted", host=login.host)
+    return fails("login", Kind.NETWORK, f"{who}: {login.problem or 'no login'}", f"ssh -v {who}", host=login.host)
+
+
+def _failing(finding: Finding) -> str:
+    return finding.id if finding.fix else ""
+
+
+def _refused(login: Login, methods: str, who: str, facts: Facts) -> Finding:
+    if "partial success" in login.words or ("publickey" not in methods and "keyboard-interactive" in methods):
+        fix = (
+            "1. In ~/.ssh/config, below `Host " + login.host + "`, write: ControlMaster auto, ControlPersist 8h and "
+            "ControlPath ~/.ssh/cm-%C, each on a line of its own.\n"
+            f"2. Log in by hand, with the code, and leave that connection open: ssh {who}\n"
+            "3. Run this again: it goes over that connection."
+        )
+        return fails("login", Kind.ACCESS, f"{who} wants a second factor ({methods})", fix, host=login.host)
+    if "publickey" not in methods:
+        fix = "Ask the site how programs log in: it takes no keys."
+        return fails("login", Kind.ACCESS, f"{who} takes no keys, only {methods}", fix, host=login.host)
+    key = facts.here.key.path if facts.here.key else next(iter(login.keys), "~/.ssh/id_ed25519")
+    port = f"-p {login.port} " if login.port != 22 else ""
+    fix = (
+        f"1. See that {login.user!r} is your user name there.\n"
+        f"2. Put the public key on the cluster: ssh-copy-id {port}-i {key}.pub {who}; or, where the site has a "
+        f"page for keys, paste the line that this prints: cat {key}.pub"
+    )
+    return fails("login", Kind.ACCESS, f"{who} refused the key ({methods})", fix, host=login.host)
+
+
+def _shell(login: Login) -> Finding:
+    if login.reached:
+        if not login.answer.complete:
+            fix = "See that the login host's temporary directory has space: df -h /tmp"
+            return fails("shell", Kind.CLUSTER, "its answer broke off", fix, host=login.host)
+        return ok("shell", login.answer.fact("login", "shell") or "a shell", host=login.host)
+    if _ONE_SHELL in login.problem:
+        fix = (
+            "Ask the site for a login host where commands can be run, or have the command= of your key's line in "
+            '~/.ssh/authorized_keys end in: exec sh -c "$SSH_ORIGINAL_COMMAND"'
+        )
+        return fails("shell", Kind.ACCESS, login.problem, fix, host=login.host)
+    return cannot_tell("shell", "there is no login", host=login.host)
+
+
+def _max_sessions(login: Login) -> Finding:
+    if not login.reached:
+        return cannot_tell("max-sessions", "there is no login", host=login.host)
+    values = [int(value) for value in login.answer.all("sshd", "max-sessions") if value.isdecimal()]
+    config = login.answer.fact("sshd", "config")
+    if values and values[0] < 2:
+        fix = f"Ask the site to raise MaxSessions in {config} to 10. Until then calls wait for each other."
+        return fails("max-sessions", Kind.CLUSTER, f"MaxSessions is {values[0]}", fix, host=login.host)
+    if values:
+        return ok("max-sessions", f"MaxSessions is {values[0]}", host=login.host)
+    if "readable" in login.answer.facts.get("sshd", {}):
+        return ok("max-sessions", "MaxSessions is not set; sshd's own is 10", host=login.host)
+    return cannot_tell("max-sessions", f"{config} cannot be read; the limit is found while working", host=login.host)
