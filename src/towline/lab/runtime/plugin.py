@@ -78,8 +78,7 @@ def _configure_enroot(layout: Layout, chosen: RuntimeChoice) -> None:
     """The settings and mounts of the lab; of a given Enroot also its own hooks, mounts and variables."""
     etc = layout.runtime / "etc" / "enroot"
     shutil.rmtree(etc, ignore_errors=True)
-    _install(_ENROOT / "enroot.conf", etc / "enroot.conf", 0o644)
-    (etc / "mounts.d").mkdir()
+    _write(etc / "enroot.conf", (_ENROOT / "enroot.conf").read_text().replace("@root@", str(layout.root)))
     own = _ENROOT if chosen.enroot is None else _configuration_of(chosen.enroot)
     for name in ("hooks.d", "environ.d"):
         if (own / name).is_dir():

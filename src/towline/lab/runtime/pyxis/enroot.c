@@ -135,26 +135,23 @@ FILE *enroot_read(char *const argv[])
 	return NULL;
 }
 
-static void print_line(bool as_error, const char *line)
-{
-	if (as_error)
-		slurm_error("pyxis: %s", line);
-	else
-		slurm_spank_log("pyxis: %s", line);
-}
-
+/* An error is framed; what an entrypoint had to say is passed on as it is. */
 void enroot_print_log(bool as_error)
 {
-	char *line = NULL, text[4096];
+	char *line = NULL;
 	size_t size = 0;
 	FILE *file = open_log();
 
 	if (file == NULL)
 		return;
-	print_line(as_error, "printing enroot log file:");
+	if (as_error)
+		slurm_error("pyxis: printing enroot log file:");
 	while (getline(&line, &size, file) >= 0) {
-		snprintf(text, sizeof(text), "    %.*s", (int)strcspn(line, "\n"), line);
-		print_line(as_error, text);
+		line[strcspn(line, "\n")] = '\0';
+		if (as_error)
+			slurm_error("pyxis:     %s", line);
+		else
+			slurm_spank_log("%s", line);
 	}
 	free(line);
 	fclose(file);
