@@ -11,6 +11,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),
+    "registry": ("towline.cli.registry:registry", "Give the cluster credentials for image registries."),
     "config": ("towline.cli.config:config", "Show what is configured and where it came from."),
     "trust": ("towline.cli.config:trust", "Trust a project's towline.toml as it is now."),
     "lab": ("towline.cli.lab:lab", "Bring a real Slurm cluster up on this machine to try things on."),

@@ -7,7 +7,19 @@ import re
 from importlib import resources
 from typing import Literal
 
-ScriptName = Literal["facts", "stage", "submit", "find", "poll", "cancel", "doctor", "deep", "deep-job"]
+ScriptName = Literal[
+    "facts",
+    "stage",
+    "submit",
+    "find",
+    "poll",
+    "cancel",
+    "doctor",
+    "deep",
+    "deep-job",
+    "registry-login",
+    "registry-check",
+]
 
 _INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MULTILINE)
 _SHEBANG = "#!/bin/sh\n"

@@ -1,0 +1,126 @@
+"""Registries as Enroot uses them: its credentials file, and asking whether an image is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from towline.container.reference import DOCKER_HUB
+from towline.models.image import Image
+from towline.slurm.calls import Call
+from towline.slurm.doctor import Answer, Credentials, parse_answer
+from towline.slurm.scripts import script
+
+NGC = "nvcr.io"
+NGC_AUTHENTICATOR = "authn.nvidia.com"
+NGC_USER = "$oauthtoken"
+_HUB = "registry-1.docker.io"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What came of asking for an image's manifest.
+
+    Attributes:
+        url: what was asked for.
+        first: HTTP status without credentials; 0 when the registry was not reached.
+        code: HTTP status at the end.
+        file: the credentials file.
+        line: host and user of the line that was used; empty when none fits or none was needed.
+        token: HTTP status of the request for a token, where the registry works with tokens; 0 where not.
+        digest: the manifest's digest, as the registry says it.
+        words: curl's own words when it failed.
+        curl: whether the login host has curl.
+    """
+
+    url: str
+    first: int
+    code: int
+    file: str
+    line: str = ""
+    token: int = 0
+    digest: str = ""
+    words: str = ""
+    curl: bool = True
+
+    @property
+    def found(self) -> bool:
+        """Whether the image is there for us."""
+        return self.code == 200
+
+
+def machine_of(registry: str) -> str:
+    """The name of a registry in a credentials file: its host, without the port."""
+    return registry.rpartition(":")[0] if registry.rpartition(":")[2].isdecimal() and ":" in registry else registry
+
+
+def credential_lines(registry: str, user: str, secret: str) -> str:
+    """The lines of a credentials file for a registry; NGC's images need a second one for its authenticator.
+
+    Raises:
+        ValueError: user or secret could not stand in such a file as they are.
+    """
+    for what, text in (("registry", registry), ("user", user), ("key", secret)):
+        if not text or any(char.isspace() or not char.isprintable() for char in text):
+            raise ValueError(f"the {what} must be one word without blanks")
+    if secret.startswith("$"):
+        raise ValueError("the key begins with `$`, and Enroot would take it for a variable or a command")
+    machine = machine_of(registry)
+    machines = (NGC, NGC_AUTHENTICATOR) if machine == NGC else (machine,)
+    return "".join(f"machine {each} login {user} password {secret}\n" for each in machines)
+
+
+def login_call(lines: str, setup: str = "") -> Call:
+    """Write lines into the cluster's credentials file; read the answer with `parse_login`."""
+    return Call("registry-login", script("registry-login"), (), {**_setup(setup), "lines": lines.encode()})
+
+
+def parse_login(stdout: str) -> Credentials:
+    """The file as it is now, without its secrets."""
+    return parse_answer(stdout).credentials
+
+
+def check_call(image: Image, setup: str = "") -> Call:
+    """Ask for an image's manifest from the cluster's side; read the answer with `parse_manifest`.
+
+    Raises:
+        ValueError: the image is a file.
+    """
+    if image.is_file:
+        raise ValueError(f"{image.path} is a file on the cluster, not an image in a registry")
+    on_hub = image.registry in ("", DOCKER_HUB, "index.docker.io", _HUB)
+    repository = f"library/{image.repository}" if on_hub and "/" not in image.repository else image.repository
+    registry = _HUB if on_hub else image.registry
+    args = (registry, repository, image.digest or image.tag or "latest", image.user)
+    return Call("registry-check", script("registry-check"), args, _setup(setup))
+
+
+def parse_manifest(stdout: str) -> Manifest:
+    """What came of it.
+
+    Raises:
+        ValueError: the answer is not whole.
+    """
+    answer = parse_answer(stdout)
+    if not answer.complete or not answer.has("check"):
+        raise ValueError("the answer broke off")
+    return Manifest(
+        url=answer.fact("check", "url"),
+        first=_number(answer, "first"),
+        code=_number(answer, "code"),
+        file=answer.fact("check", "file"),
+        line=answer.fact("check", "line").strip(),
+        token=_number(answer, "token"),
+        digest=answer.fact("check", "digest"),
+        words=answer.complaints.get("check", ""),
+        curl="no-curl" not in answer.facts["check"],
+    )
+
+
+def _number(answer: Answer, key: str) -> int:
+    text = answer.fact("check", key)
+    return int(text) if text.isdecimal() else 0
+
+
+def _setup(line: str) -> dict[str, bytes | Path]:
+    return {"setup": f"{line}\n".encode()} if line.strip() else {}

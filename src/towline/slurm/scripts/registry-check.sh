@@ -1,0 +1,106 @@
+#!/bin/sh
+# registry-check.sh REGISTRY REPOSITORY REFERENCE USER: asks for an image's manifest as Enroot would.
+# USER is empty for the first line of the credentials file that fits. Secrets go from the file into curl's
+# configuration on its stdin; none is in an argument or in what is printed.
+# shellcheck source=src/towline/slurm/scripts/common.sh
+. ./common.sh
+# shellcheck source=src/towline/slurm/scripts/enroot.sh
+. ./enroot.sh
+
+tl_registry=$1 tl_url=/v2/$2/manifests/$3 tl_wanted=$4
+tl_credentials=$(credentials_file)
+tl_accept='application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json'
+
+# fetch URL: a request with the curl configuration on stdin; sets tl_code and tl_status.
+fetch() {
+    tl_code=$(curl --silent --show-error --location --connect-timeout 10 --max-time 60 --config - --output ./body \
+        --dump-header ./head --write-out '%{http_code}' --header "Accept: $tl_accept" -- "$1" 2>./curl.err)
+    tl_status=$?
+}
+
+# line HOST: `HOST USER` of the credentials' line that counts for a host.
+line() {
+    [ -r "$tl_credentials" ] || return 0
+    tl_host=$1 tl_user=$tl_wanted awk '
+        $1 == "machine" && $2 == ENVIRON["tl_host"] && $3 == "login" && (ENVIRON["tl_user"] == "" || $4 == ENVIRON["tl_user"]) {
+            print $2, $4
+            exit
+        }' "$tl_credentials"
+}
+
+# login HOST USER: curl's configuration with what that line holds.
+login() {
+    tl_host=$1 tl_user=$2 awk '
+        $1 == "machine" && $2 == ENVIRON["tl_host"] && $3 == "login" && $4 == ENVIRON["tl_user"] {
+            secret = $0
+            sub(/^[ \t]*([^ \t]+[ \t]+)+password[ \t]+/, "", secret)
+            sub(/[ \t]+$/, "", secret)
+            gsub(/[\\"]/, "\\\\&", secret)
+            print "user = \"" $4 ":" secret "\""
+            exit
+        }' "$tl_credentials"
+}
+
+header() { sed -n "s/^$1: *\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" ./head | tail -n 1; }
+part() { printf '%s' "$tl_challenge" | sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p"; }
+
+# bearer: gets a token, with the credentials' line for the token's host or the registry, and asks again.
+bearer() {
+    tl_realm=$(part realm)
+    tl_at=${tl_realm#*://}
+    tl_at=${tl_at%%[:/]*}
+    printf '>realm %s\n' "$tl_at"
+    tl_line=$(line "$tl_at")
+    [ -n "$tl_line" ] || tl_line=$(line "${tl_registry%:*}")
+    tl_query="service=$(part service | sed 's/ /%20/g')&scope=$(part scope | sed 's/ /%20/g')"
+    printf '>line %s\n' "$tl_line"
+    # shellcheck disable=SC2086  # host and user
+    { [ -z "$tl_line" ] || login $tl_line; } >./config
+    fetch "$tl_realm?$tl_query" <./config
+    rm -f ./config
+    printf '>token %s\n' "$tl_code"
+    [ "$tl_status" -eq 0 ] && [ "$tl_code" = 200 ] || return 0
+    tr ',' '\n' <./body | sed -n 's/.*"\(access_\)\{0,1\}token" *: *"\([^"]*\)".*/header = "Authorization: Bearer \2"/p' | head -n 1 >./config
+    fetch "$tl_base$tl_url" <./config
+    rm -f ./config
+}
+
+basic() {
+    tl_line=$(line "${tl_registry%:*}")
+    printf '>line %s\n' "$tl_line"
+    [ -n "$tl_line" ] || return 0
+    # shellcheck disable=SC2086
+    login $tl_line >./config
+    fetch "$tl_base$tl_url" <./config
+    rm -f ./config
+}
+
+printf '@fact check\n>file %s\n' "$tl_credentials"
+if ! command -v curl >/dev/null 2>&1; then
+    printf '>no-curl\n'
+    echo @end
+    exit 0
+fi
+[ -n "$tl_enroot_conf" ] || find_enroot_conf
+tl_base=https://$tl_registry
+fetch "$tl_base$tl_url" </dev/null
+if [ "$tl_status" -ne 0 ]; then
+    case $(enroot_setting ENROOT_ALLOW_HTTP no) in
+    y | yes | true | 1 | Y | YES | TRUE)
+        tl_base=http://$tl_registry
+        fetch "$tl_base$tl_url" </dev/null
+        ;;
+    esac
+fi
+printf '>url %s\n>first %s\n' "$tl_base$tl_url" "$tl_code"
+tl_challenge=$(header '[Ww][Ww][Ww]-[Aa]uthenticate')
+if [ "$tl_status" -eq 0 ] && [ "$tl_code" = 401 ]; then
+    case $tl_challenge in
+    [Bb]earer*) bearer ;;
+    *) basic ;;
+    esac
+fi
+printf '>code %s\n>status %s\n' "$tl_code" "$tl_status"
+printf '>digest %s\n>type %s\n' "$(header '[Dd]ocker-[Cc]ontent-[Dd]igest')" "$(header '[Cc]ontent-[Tt]ype')"
+sed 's/^/!/' ./curl.err
+echo @end
