@@ -245,7 +245,8 @@ begin_work() {
     trap 'rm -rf "$work"' EXIT
     trap 'exit 143' TERM HUP
     trap 'exit 130' INT
-    : >"$work/given" >"$work/wanted"
+    : >"$work/given"
+    : >"$work/wanted"
 }
 
 run_start() {
@@ -282,6 +283,7 @@ run_start() {
     exec 9>&-
     # From here on the folder is the next program's to remove.
     trap - EXIT
+    # shellcheck disable=SC2154 # of the script that sources this one
     exec "$here/enroot-enter" start ${ENROOT_REMAP_ROOT:+--root} ${ENROOT_ROOTFS_WRITABLE:+--rw} "$work" "$rootfs" "$@"
 }
 
