@@ -20,6 +20,7 @@ PAGE_OF = {
     "wait": "watch",
     "results": "results",
     "doctor": "doctor",
+    "setup": "configuration",
 }
 AT_THE_ROOT = ("test", "demo", "bench", "chaos")
 

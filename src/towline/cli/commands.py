@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
+    "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),
     "registry": ("towline.cli.registry:registry", "Give the cluster credentials for image registries."),
     "config": ("towline.cli.config:config", "Show what is configured and where it came from."),

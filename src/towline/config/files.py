@@ -243,7 +243,7 @@ def _choose(config: RawConfig, name: str | None, env: Mapping[str, str], notes: 
         raise ConfigError(
             "no cluster is configured",
             why="\n".join([none, *notes]),
-            fix="Describe yours there (docs/configuration.md), or bring up the test cluster: towline lab up",
+            fix="Describe yours: towline setup; or bring up the test cluster: towline lab up",
         )
     if not name and len(config.profiles) == 1:
         return next(iter(config.profiles.values()))

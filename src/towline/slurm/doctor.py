@@ -203,3 +203,14 @@ def deep_call(
         files["setup"] = f"{setup}\n".encode()
     args = (directory, str(seconds), name, image or "-", gpu or "none", *options)
     return Call("doctor-deep", script("deep"), args, files)
+
+
+def candidates_call(probe: str, role: Role, setup: str = "") -> Call:
+    """Ask where a user's jobs could live; read the answer with `parse_answer` and `candidates`."""
+    files: dict[str, bytes | Path] = {"setup": f"{setup}\n".encode()} if setup.strip() else {}
+    return Call("candidates", script("candidates"), (probe, role), files)
+
+
+def candidates(answer: Answer) -> tuple[Room, ...]:
+    """The places that can be written, the likeliest first."""
+    return tuple(room for text in answer.all("candidates", "place") if (room := parse_room(text)))

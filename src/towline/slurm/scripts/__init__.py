@@ -18,6 +18,7 @@ ScriptName = Literal[
     "deep",
     "deep-job",
     "registry-login",
+    "candidates",
     "registry-check",
 ]
 
