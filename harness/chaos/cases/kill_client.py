@@ -15,8 +15,8 @@ from typing import Any
 from harness.chaos.registry import Run, Story, chaos
 from harness.lab import TOWLINE, lab_environment
 
-WINDOW = 1.6
-"""Seconds after the start in which the kill falls: a submission to the lab is over by then."""
+WINDOW = 1.1
+"""The kill falls within this many times what a submission takes that is left alone."""
 STRAGGLER_SECONDS = 10.0
 """How long what the client sent may still be under way on the login host."""
 WITHDRAWAL_SECONDS = 300.0
@@ -38,10 +38,13 @@ class _Killing(Story):
     def __init__(self, env: dict[str, str]) -> None:
         self._env = env
         self._open: list[str] = []
+        started = time.monotonic()
+        self._submit("kill-client-spared", None)
+        self._window = WINDOW * (time.monotonic() - started)
 
     def play(self, run: Run) -> Sequence[str]:
         name = f"kill-client-{secrets.token_hex(4)}"  # Slurm remembers those of earlier seeds
-        moment = run.random.uniform(0, WINDOW)
+        moment = run.random.uniform(0, self._window)
         if not self._submit(name, moment):
             run.seen["not killed"] += 1
         known, there = self._look(name, STRAGGLER_SECONDS)
@@ -56,8 +59,8 @@ class _Killing(Story):
         looks = [(name, *self._look(name, WITHDRAWAL_SECONDS)) for name in self._open]
         return [f"{name}: {sentence}" for name, known, there in looks for sentence in _compared(known, there)]
 
-    def _submit(self, name: str, moment: float) -> bool:
-        """Submit a job; whether the client was killed."""
+    def _submit(self, name: str, moment: float | None) -> bool:
+        """Submit a job, and kill the client after so many seconds; whether it was still there then."""
         command = [TOWLINE, "run", "--detach", "--name", name, "--partition", "cpu", "--time", "5m", "--", "sleep", "2"]
         with subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as child:
             try:

@@ -1,0 +1,30 @@
+"""The short form of the chaos runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize("name", ["kill-client"])
+def test_nothing_that_must_hold_is_violated(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "harness.chaos", name, "--runs", "3"],
+        cwd=ROOT,
+        env=dict(os.environ),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (found := json.loads(done.stdout))["runs"] == 3, found
