@@ -114,11 +114,13 @@ def _from_slurm(attempt: Attempt, evidence: Evidence, state: JobState) -> tuple[
 
 def _from_queue(attempt: Attempt, row: QueueRow, accounted: AccountingRow | None) -> Attempt:
     pending = row.state is JobState.PENDING
+    # A job that completes is listed with the nodes that are not free yet, fewer and fewer.
+    nodes = attempt.nodes if attempt.nodes and "COMPLETING" in row.word else row.nodes
     attempt = dataclasses.replace(
         attempt,
         slurm_state=row.word,
         reason=row.reason,
-        nodes="" if pending else row.nodes,
+        nodes="" if pending else nodes,
         submitted=row.submitted,
         started=None if pending else row.started,
         ended=row.ended if row.state.ended else None,

@@ -89,6 +89,11 @@ def test_a_command_that_never_ran_has_no_code_of_its_own(reason: str) -> None:
     assert "container" in found.note
 
 
+def test_a_job_that_completes_keeps_the_nodes_it_ran_on() -> None:
+    job = conclude(known(nodes="node[1-2]"), Evidence(GOING, queue("COMPLETING")), NOW)
+    assert (job.state, job.last.nodes) == (JobState.RUNNING, "node[1-2]")
+
+
 def test_the_first_failed_rank_is_named() -> None:
     assert conclude(known(), Evidence(RAN, queue("FAILED")), NOW).last.failed_rank == 2
 
