@@ -1,0 +1,183 @@
+"""Checks of this machine and of the way to the login hosts: facts in, verdict and fix out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.engine.doctor.healthy import KEY, PRINT, answer, facts, finding, login, unreached, verdicts
+from towline.engine.doctor.checks import examine, exit_status
+from towline.engine.doctor.facts import Here, KeyFile, Kind, Repair
+from towline.models.plan import Verdict
+from towline.remote.keys import Agent
+
+CHANGED = """\
+@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+debug1: Server host key: ssh-ed25519 SHA256:new
+Offending ED25519 key in /home/me/.ssh/known_hosts:3
+Host key verification failed.
+"""
+UNKNOWN = """\
+debug1: Server host key: ssh-ed25519 SHA256:new
+No ED25519 host key is known for login1.alps and you have requested strict checking.
+Host key verification failed.
+"""
+SHOWN = "debug1: Server host key: ssh-ed25519 SHA256:known\n"
+
+
+def test_nothing_is_wrong_with_a_healthy_cluster() -> None:
+    assert set(verdicts(facts()).values()) == {Verdict.OK}
+    assert exit_status(examine(facts())) == 0
+
+
+@pytest.mark.parametrize(
+    ("key", "agent", "evidence", "fix"),
+    [
+        (KeyFile(KEY), Agent(), "there is no file", f"ssh-keygen -t ed25519 -f {KEY}"),
+        (KeyFile(KEY, 0o644, fingerprint=PRINT), Agent(), "open to other users (mode 644)", f"chmod 600 {KEY}"),
+        (KeyFile("/k ey", 0o640, fingerprint=PRINT), Agent(), "mode 640", "chmod 600 '/k ey'"),
+        (KeyFile(KEY, 0o600, readable=False), Agent(), "may not read", "install -m 600"),
+        (KeyFile(KEY, 0o600), Agent(), "holds no key", "identity_file"),
+        (KeyFile(KEY, 0o600, fingerprint=PRINT, encrypted=True), Agent(), "wants a passphrase", f"ssh-add {KEY}"),
+    ],
+)
+def test_keys_that_cannot_be_used(key: KeyFile, agent: Agent, evidence: str, fix: str) -> None:
+    found = finding("key", facts(here=Here("OpenSSH_9.2", key, agent)))
+    assert found.verdict is Verdict.FAILS
+    assert evidence in found.evidence
+    assert fix in found.fix
+    assert found.kind is Kind.HERE
+
+
+def test_a_key_that_is_open_can_be_made_private() -> None:
+    key = KeyFile(KEY, 0o644, fingerprint=PRINT)
+    assert finding("key", facts(here=Here("OpenSSH", key))).repair == Repair("chmod-here", KEY)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        KeyFile(KEY, 0o400, fingerprint=PRINT),
+        KeyFile(KEY, 0o440, own=False, fingerprint=PRINT),
+        KeyFile(KEY, 0o600, fingerprint=PRINT, encrypted=True),
+    ],
+)
+def test_keys_that_can_be_used(key: KeyFile) -> None:
+    assert finding("key", facts(here=Here("OpenSSH", key, Agent("/s", True, (PRINT,))))).verdict is Verdict.OK
+
+
+def test_without_ssh_nothing_goes() -> None:
+    found = finding("ssh-client", facts(here=Here("")))
+    assert found.verdict is Verdict.FAILS
+    assert "openssh-client" in found.fix
+
+
+def test_a_dead_agent_matters_only_where_it_is_needed() -> None:
+    dead = Here("OpenSSH", None, Agent("/gone", False))
+    assert finding("agent", facts(here=dead)).verdict is Verdict.CANNOT_TELL
+    assert finding("agent", facts(unreached(), here=dead)).verdict is Verdict.FAILS
+
+
+def test_a_name_without_an_address() -> None:
+    found = facts(unreached(addresses=(), name_error="Name or service not known"))
+    assert finding("name", found).verdict is Verdict.FAILS
+    assert finding("port", found).verdict is Verdict.CANNOT_TELL
+    assert exit_status(examine(found)) == 69
+
+
+def test_a_broken_ssh_configuration_is_a_setting() -> None:
+    found = facts(unreached(config_error="line 3: Bad configuration option: usr"))
+    assert "ssh -G login1" in finding("name", found).fix
+    assert exit_status(examine(found)) == 78
+
+
+def test_a_port_that_is_closed_and_one_that_is_no_ssh_server() -> None:
+    closed = finding("port", facts(unreached(port_error="Connection refused", port=2222)))
+    assert (closed.verdict, "port 2222: Connection refused" in closed.evidence) == (Verdict.FAILS, True)
+    web = finding("port", facts(unreached(banner="HTTP/1.1 400 Bad Request")))
+    assert "not as SSH" in web.evidence
+
+
+def test_a_host_behind_another_is_not_asked_for_its_port() -> None:
+    assert finding("port", facts(login(proxied=True))).verdict is Verdict.OK
+    assert finding("port", facts(unreached(proxied=True))).verdict is Verdict.CANNOT_TELL
+
+
+def test_a_changed_host_key_shows_both_fingerprints() -> None:
+    found = finding("host-key", facts(unreached(CHANGED, port=2222)))
+    assert found.verdict is Verdict.FAILS
+    assert "SHA256:new" in found.evidence
+    assert "SHA256:known" in found.evidence
+    assert "ssh-keygen -R '[login1.alps]:2222' -f /home/me/.ssh/known_hosts" in found.fix
+    assert found.repair is None
+    assert exit_status(examine(facts(unreached(CHANGED)))) == 77
+
+
+def test_an_unknown_host_key_shows_its_fingerprint() -> None:
+    found = finding("host-key", facts(unreached(UNKNOWN, known=())))
+    assert found.verdict is Verdict.FAILS
+    assert "SHA256:new" in found.evidence
+    assert "ssh-keyscan -t ed25519 -p 22 login1.alps >>/home/me/.ssh/known_hosts" in found.fix
+    assert finding("login", facts(unreached(UNKNOWN))).verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("words", "evidence", "fix"),
+    [
+        ("Permission denied (publickey).", "refused the key (publickey)", f"ssh-copy-id -i {KEY}.pub me@login1.alps"),
+        (
+            'Authenticated using "publickey" with partial success.\nPermission denied (keyboard-interactive).',
+            "second factor",
+            "ControlMaster auto",
+        ),
+        ("Permission denied (keyboard-interactive).", "second factor", "leave that connection open"),
+        ("Permission denied (password).", "takes no keys", "Ask the site"),
+        ("Your account has expired; please contact your administrator", "has expired", "renew the account"),
+        ("Received disconnect: Too many authentication failures", "too many keys", "identity_file"),
+    ],
+)
+def test_logins_that_are_refused(words: str, evidence: str, fix: str) -> None:
+    found = finding("login", facts(unreached(SHOWN + words)))
+    assert found.verdict is Verdict.FAILS
+    assert evidence in found.evidence
+    assert fix in found.fix
+    assert found.kind is Kind.ACCESS
+
+
+def test_a_forced_command_is_the_shells_fault() -> None:
+    problem = "the account has a forced command or a restricted shell there; it answered: Hello"
+    found = facts(unreached(SHOWN, problem=problem))
+    assert finding("login", found).verdict is Verdict.OK
+    assert "SSH_ORIGINAL_COMMAND" in finding("shell", found).fix
+
+
+def test_too_few_channels() -> None:
+    few = answer((">max-sessions 10", ">max-sessions 1"))
+    assert finding("max-sessions", facts(login(answer=few))).verdict is Verdict.FAILS
+    unknown = answer((">readable\n>max-sessions 10\n", ""))
+    assert finding("max-sessions", facts(login(answer=unknown))).verdict is Verdict.CANNOT_TELL
+
+
+def test_one_dead_host_does_not_hide_what_the_other_tells() -> None:
+    found = facts(unreached(port_error="No route to host"), login("login2"))
+    assert finding("port", found, "login1").verdict is Verdict.FAILS
+    assert finding("slurm", found).verdict is Verdict.OK
+    assert finding("root", found).verdict is Verdict.OK
+
+
+def test_without_any_host_the_rest_cannot_be_told_and_is_not_called_broken() -> None:
+    found = examine(facts(unreached(name_error="no")))
+    assert [each.id for each in found if each.verdict is Verdict.FAILS] == ["name"]
+    assert {"slurm", "pyxis", "root", "credentials", "space"} <= {
+        each.id for each in found if each.verdict is Verdict.CANNOT_TELL
+    }
+
+
+def test_every_failure_has_a_fix() -> None:
+    broken = [
+        facts(unreached(CHANGED)),
+        facts(unreached(UNKNOWN)),
+        facts(unreached("Permission denied (publickey).")),
+        facts(unreached(name_error="no")),
+    ]
+    assert [each for found in broken for each in examine(found) if each.verdict is Verdict.FAILS and not each.fix] == []
