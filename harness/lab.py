@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,15 +19,25 @@ def lab_environment(state: Path) -> Generator[dict[str, str]]:
 
     The lab is brought up when it is down, and taken down again then.
     """
-    was_up = _lab("status", check=False) == 0
-    if not was_up:
-        _lab("up", "--install")
+    was_up = _hosts_are_up()
+    _lab("up", "--install")
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield {**os.environ, "TOWLINE_STATE_DIR": str(state), "TOWLINE_CLUSTER": "lab"}
     finally:
         if not was_up:
             _lab("down")
+
+
+def _hosts_are_up() -> bool:
+    """Whether a lab runs here, perfect or not: others may have jobs on it."""
+    command = [TOWLINE, "lab", "status", "--json"]
+    status = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    try:
+        parts = json.loads(status.stdout)["parts"]
+    except (ValueError, KeyError):
+        return False
+    return any(part["name"] == "hosts" and not part["problem"] for part in parts)
 
 
 def _lab(*arguments: str, check: bool = True) -> int:

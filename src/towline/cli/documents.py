@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from towline.engine.events import PullReport, ResultFile
-from towline.models.errors import JOB_ENDED_WITHOUT_CODE
+from towline.models.errors import INTERRUPTED, JOB_ENDED_WITHOUT_CODE
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
@@ -57,6 +57,12 @@ def exit_as_dict(record: JobRecord) -> Document:
 def towline_exit(code: int) -> Document:
     """An exit status that Towline chose."""
     return {"code": code, "whose": "towline"}
+
+
+def interrupted() -> Document:
+    """The last line of a command that Ctrl-C ended."""
+    error = {"code": "interrupted", "exit_status": INTERRUPTED, "what": "interrupted", "why": "", "fix": ""}
+    return {"error": error, "exit": towline_exit(INTERRUPTED)}
 
 
 def plan_as_dict(plan: Plan) -> Document:

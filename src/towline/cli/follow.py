@@ -54,7 +54,7 @@ def _result(showing: asyncio.Future[JobRecord], job: Job, cluster: str | None) -
     try:
         return showing.result()
     except TowlineError:
-        _say_how_to_come_back(job, cluster, f"job {job.id} is not followed any more; what Slurm does with it goes on")
+        say_how_to_come_back(job, cluster, f"job {job.id} is not followed any more; what Slurm does with it goes on")
         raise
 
 
@@ -66,7 +66,7 @@ async def _tick(view: View) -> None:
 
 async def _detach(job: Job, view: View, interrupts: Interrupts, cluster: str | None) -> int:
     view.detached(job.record)
-    _say_how_to_come_back(job, cluster, f"detached; job {job.id} goes on")
+    say_how_to_come_back(job, cluster, f"detached; job {job.id} goes on")
     news = StatusLine()
     news.say(f"press Ctrl-C again within {SECOND_CHANCE:g} s to cancel the job")
     if await interrupts.pressed(SECOND_CHANCE):
@@ -76,7 +76,8 @@ async def _detach(job: Job, view: View, interrupts: Interrupts, cluster: str | N
     return INTERRUPTED
 
 
-def _say_how_to_come_back(job: Job, cluster: str | None, first: str) -> None:
+def say_how_to_come_back(job: Job, cluster: str | None, first: str) -> None:
+    """Tell on stderr that the job goes on, and the commands to follow or cancel it."""
     news = StatusLine()
     option = f" --cluster {shlex.quote(cluster)}" if cluster else ""
     news.say(first)

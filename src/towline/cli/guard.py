@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from typing import TextIO
 
 import click
 
@@ -49,7 +50,11 @@ def _ending(action: Callable[[], object], json: Callable[[], bool]) -> int:
     except (Ended, click.exceptions.Exit) as end:
         return end.status if isinstance(end, Ended) else end.exit_code
     except (KeyboardInterrupt, click.Abort):
-        print("towline: interrupted", file=sys.stderr)
+        _say("towline: interrupted")
+        if json():
+            from towline.cli.documents import interrupted, print_document
+
+            print_document(interrupted())
         return INTERRUPTED
     except click.ClickException as error:
         return report(_usage_error(error), json=json())
@@ -78,7 +83,20 @@ def print_error(error: TowlineError) -> None:
     lines = [f"{paint('towline: error:', RED, sys.stderr)} {first}", *(f"  {line}" for line in rest)]
     for label, text in (("why:", error.why), ("fix:", error.fix)):
         lines += _labelled(label, clean_lines(text))
-    print("\n".join(lines), file=sys.stderr)
+    _say("\n".join(lines))
+
+
+def _say(text: str) -> None:
+    """Print on stderr; when that cannot be written there is nobody left to tell."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Send what is left in a stream nowhere: the interpreter would try again at its end, and complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _labelled(label: str, lines: list[str]) -> list[str]:
@@ -88,8 +106,11 @@ def _labelled(label: str, lines: list[str]) -> list[str]:
 
 def leave_lost_output(error: OSError) -> int:
     """The exit status when stdout cannot be written; a reader that went away needs no words."""
-    # The interpreter would try again at its end, and complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            _silence(stream)
     if isinstance(error, BrokenPipeError):
         return BROKEN_PIPE
     return report(TransferFailed("the output could not be written", why=error.strerror or str(error)), json=False)

@@ -32,6 +32,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         loop.add_signal_handler(signal.SIGINT, stop)
         return await work
 
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return asyncio.run(interruptible())
     except asyncio.CancelledError:

@@ -9,11 +9,35 @@ import sys
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit status; `argv` is without the program's name."""
     args = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        _stand_in_for_closed_streams()
+        _leave_at_early_interrupts()
     if (not args or args[0] in ("-h", "--help")) and "_TOWLINE_COMPLETE" not in os.environ:
         return _print_overview()
     from towline.cli.app import execute
 
     return execute(args)
+
+
+def _stand_in_for_closed_streams() -> None:
+    """A stream that the caller has closed (`>&-`) is one that nobody reads, and no reason to fail."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
+def _leave_at_early_interrupts() -> None:
+    """Ctrl-C while modules are imported ends the program at once: nothing was begun, and an import cannot be undone."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(*_: object) -> None:
+    os.write(2, b"towline: interrupted\n")
+    os._exit(130)
 
 
 def _print_overview() -> int:

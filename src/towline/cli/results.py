@@ -20,6 +20,12 @@ from towline.engine.events import Progress, PullReport, ResultFile
 _PLAIN_NEWS_EVERY = 10.0  # seconds between two lines of progress where no terminal is
 
 
+def _destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    if value == "":
+        raise click.BadParameter("the directory's name is empty", context, parameter)
+    return Path(value) if value else None
+
+
 @click.command(
     epilog=examples(
         "towline results k3v9x2m4q", "towline results train --pull ./results", "towline results 41 42 --json"
@@ -27,9 +33,7 @@ _PLAIN_NEWS_EVERY = 10.0  # seconds between two lines of progress where no termi
     context_settings=CONTEXT,
 )
 @jobs_argument
-@click.option(
-    "--pull", metavar="DEST", type=click.Path(path_type=Path), help="Bring the files home into this directory."
-)
+@click.option("--pull", metavar="DEST", callback=_destination, help="Bring the files home into this directory.")
 @cluster_option
 @json_option
 def results(jobs: tuple[str, ...], pull: Path | None, cluster: str | None, as_json: bool) -> None:

@@ -13,7 +13,7 @@ import click
 from towline.cli import wording
 from towline.cli.documents import job_as_dict, plan_as_dict, print_document, towline_exit
 from towline.cli.doors import Cluster, open_cluster
-from towline.cli.follow import follow
+from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option
@@ -129,18 +129,22 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner) ->
             f"interrupted while job {plan.job_id} was being submitted; `towline ps` says what became of it"
         )
         raise
-    if manner.detach:
-        _print_submitted(job.record, as_json=manner.as_json)
-        return 0
-    view = JsonView(job.id) if manner.as_json else TextView()
-    view.submitted(job.record)
-    return await follow(job, view, cluster=manner.cluster)
+    try:
+        if manner.detach:
+            _print_submitted(job.record, as_json=manner.as_json)
+            return 0
+        view = JsonView(job.id) if manner.as_json else TextView()
+        view.submitted(job.record)
+        return await follow(job, view, cluster=manner.cluster)
+    except OSError:
+        say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.id} goes on")
+        raise
 
 
 def _print_submitted(record: JobRecord, *, as_json: bool) -> None:
     if as_json:
         print_document({"job": job_as_dict(record)})
         return
-    print(record.id)
+    print(record.id, flush=True)
     if sys.stderr.isatty():
         StatusLine().say(wording.submitted(record))
