@@ -1,7 +1,7 @@
 """The bytes of one operation: the header line and a tar of its files, arguments, script and runner.
 
 The archive is the same for the same operation, and large local files pass through in blocks. Its last member is the
-runner: as long as that was not sent whole, nothing can have run.
+runner (or for a channel that has one an empty file): as long as that was not sent whole, nothing can have run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from towline.models.errors import TransferFailed, UsageError
 from towline.remote.base import Operation
-from towline.remote.framing import header, runner
+from towline.remote.framing import header, runner, server
 
 _BLOCK = 512
 _CHUNK = 256 * 1024
@@ -48,8 +48,14 @@ class Payload:
     members: tuple[_Member, ...]
 
     @classmethod
-    def of(cls, operation: Operation, nonce: str, *, shell: str = "/bin/sh") -> Payload:
+    def of(cls, operation: Operation, nonce: str, *, shell: str = "/bin/sh", served: bool = False) -> Payload:
         """Build it; sizes of local files are taken now, their content when it is sent.
+
+        Args:
+            operation: what is to run.
+            nonce: this call's.
+            shell: the POSIX shell on the other side.
+            served: whether it goes to a server, which has the runner already.
 
         Raises:
             UsageError: a file's name leads out of the operation's directory.
@@ -60,10 +66,19 @@ class Payload:
             *(_member(_inside(name), content) for name, content in sorted(operation.files.items())),
             _member("args", _arguments(operation.args)),
             _member("script", _encode(operation.script)),
-            _member("runner", runner(shell)),
+            _member("go", b"") if served else _member("runner", runner(shell)),
         )
+        return cls._with_header(members, nonce, "survive" if operation.survives else "stop")
+
+    @classmethod
+    def server(cls, nonce: str, *, shell: str = "/bin/sh") -> Payload:
+        """What makes a new channel a serving one."""
+        return cls._with_header((_member("runner", server(shell)),), nonce, "serve")
+
+    @classmethod
+    def _with_header(cls, members: tuple[_Member, ...], nonce: str, mode: str) -> Payload:
         size = sum(member.length for member in members) + 2 * _BLOCK
-        return cls(header(nonce, size, survives=operation.survives), members)
+        return cls(header(nonce, size, mode), members)
 
     @property
     def size(self) -> int:
@@ -71,7 +86,7 @@ class Payload:
         return len(self.header) + sum(member.length for member in self.members) + 2 * _BLOCK
 
     def chunks(self) -> Iterator[bytes]:
-        """The bytes in pieces of at most a few hundred KiB; the runner's end is in the last one.
+        """The bytes in pieces of at most a few hundred KiB; the last member's end is in the last one.
 
         Raises:
             TransferFailed: a local file cannot be read or changed its size meanwhile.

@@ -7,7 +7,7 @@ the `Talk` that comes back.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
@@ -17,7 +17,7 @@ from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.framing import FrameReader
 
-_AFTERMATH = 5.0
+AFTERMATH = 5.0
 """Seconds that a program may take to end after it gave its whole answer."""
 _DRAIN = 1.0
 """Seconds to read on after the program itself ended, while something it left behind holds its output open."""
@@ -32,7 +32,8 @@ class Talk:
         stdout, stderr: the data in them; stdout is empty when a sink took it.
         sent: every byte of the payload was handed to the program.
         timed_out: the time limit ended it.
-        status: the program's exit status; None when it had to be killed, negative for a signal.
+        status: the program's exit status; None when it had to be killed or goes on, negative for a signal.
+        first: the program was started for this conversation.
     """
 
     out: FrameReader
@@ -42,6 +43,7 @@ class Talk:
     sent: bool
     timed_out: bool
     status: int | None
+    first: bool = True
 
     @property
     def words(self) -> str:
@@ -81,91 +83,135 @@ async def converse(
         sink: takes the data on stdout.
         patience: seconds.
     """
-    loop = asyncio.get_running_loop()
-    _, channel = await loop.subprocess_exec(
-        lambda: _Channel(nonce, sink), *argv, start_new_session=True, close_fds=True
-    )
+    program = await Program.start(argv)
+    call = Call(nonce, sink)
     timed_out = False
     grace = 0.0 if operation.survives else patience
     try:
         try:
-            await asyncio.wait_for(channel.talk(payload), operation.timeout)
-            grace = grace if channel.failure else _AFTERMATH
+            await asyncio.wait_for(program.talk(call, payload.chunks()), operation.timeout)
+            grace = grace if call.failure else AFTERMATH
         except asyncio.TimeoutError:
             timed_out = True
     finally:
-        status = await channel.shut(grace)
-    if channel.failure:
-        raise channel.failure
-    return channel.result(timed_out=timed_out, status=status)
+        status = await program.shut(grace)
+    return call.result(timed_out=timed_out, status=status)
 
 
-class _Channel(asyncio.SubprocessProtocol):
-    """The program's pipes. Data goes to the readers as it arrives, so nothing piles up but what the caller wants."""
+class Call:
+    """One conversation as it stands. Data goes to the readers as it arrives, so only what is wanted piles up.
+
+    Attributes:
+        out, err: the two streams.
+        sent: the last byte was handed to the program.
+        failure: what the payload or the sink raised.
+        over: set when the answer is whole, or nothing more can come.
+    """
 
     def __init__(self, nonce: str, sink: Sink | None) -> None:
-        self.readers = {1: FrameReader(nonce), 2: FrameReader(nonce)}
-        self.kept = {1: bytearray(), 2: bytearray()}
-        self.sink = sink
+        self.out, self.err = FrameReader(nonce), FrameReader(nonce)
         self.sent = False
         self.failure: Exception | None = None
-        self._over = asyncio.Event()
-        self._exited = asyncio.Event()
+        self.over = asyncio.Event()
+        self._stdout, self._stderr = bytearray(), bytearray()
+        self._sink = sink
+
+    @property
+    def whole(self) -> bool:
+        """Whether both streams gave their end mark."""
+        return self.out.ended and self.err.ended
+
+    def feed(self, fd: int, data: bytes) -> None:
+        """Take what came on the program's stdout (1) or stderr (2)."""
+        if fd == 1:
+            self._take(self.out.feed(data))
+        else:
+            self._stderr += self.err.feed(data)
+        if self.whole or self.out.refused:
+            self.over.set()
+
+    def finish(self, fd: int) -> None:
+        """The stream is over."""
+        if fd == 1:
+            self._take(self.out.finish())
+        else:
+            self._stderr += self.err.finish()
+
+    def result(self, *, timed_out: bool, status: int | None, first: bool = True) -> Talk:
+        """Everything that came back; raises what the payload or the sink raised."""
+        if self.failure:
+            raise self.failure
+        streams = bytes(self._stdout), bytes(self._stderr)
+        return Talk(self.out, self.err, *streams, self.sent, timed_out, status, first)
+
+    def _take(self, data: bytes) -> None:
+        if not data or self.failure:
+            return
+        if self._sink is None:
+            self._stdout += data
+            return
+        try:
+            self._sink(data)
+        except Exception as error:  # the caller's own, handed back to it
+            self.failure = error
+            self.over.set()
+
+
+class Program(asyncio.SubprocessProtocol):
+    """A running program and its pipes, for one call at a time.
+
+    Attributes:
+        exited: set when it ended.
+    """
+
+    def __init__(self) -> None:
+        self.exited = asyncio.Event()
+        self._call: Call | None = None
+        self._early: list[tuple[int, bytes]] = []
+        self._broken = False
         self._gone = asyncio.Event()
         self._free = asyncio.Event()
         self._free.set()
 
-    # --- what the event loop tells ---
+    @classmethod
+    async def start(cls, argv: Sequence[str]) -> Program:
+        """Start it in a session of its own, so that a Ctrl-C at the terminal reaches only us."""
+        loop = asyncio.get_running_loop()
+        _, program = await loop.subprocess_exec(cls, *argv, start_new_session=True, close_fds=True)
+        return program
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.SubprocessTransport", transport)
-        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+    @property
+    def usable(self) -> bool:
+        """Whether another call may be sent."""
+        return not (self._broken or self.exited.is_set() or self._stdin.is_closing())
 
-    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        self._take(fd, self.readers[fd].feed(cast("bytes", data)))
-        out, err = self.readers[1], self.readers[2]
-        if (out.ended and err.ended) or out.refused:
-            self._finish()
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd in self.readers:
-            self._take(fd, self.readers[fd].finish())
-        else:
-            self._free.set()
-
-    def process_exited(self) -> None:
-        self._exited.set()
-        asyncio.get_running_loop().call_later(_DRAIN, self._finish)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._gone.set()
-        self._finish()
-
-    def pause_writing(self) -> None:
-        if not self._over.is_set():
-            self._free.clear()
-
-    def resume_writing(self) -> None:
-        self._free.set()
-
-    # --- what the caller does ---
-
-    async def talk(self, payload: Payload) -> None:
+    async def talk(self, call: Call, chunks: Iterable[bytes]) -> None:
         """Send everything and wait until the answer is whole or nothing more can come."""
+        self._call = call
+        while self._early:  # a login shell's chatter
+            call.feed(*self._early.pop(0))
         try:
-            await self._send(payload)
+            await self._send(call, chunks)
         except TowlineError as error:
-            self.failure = error
+            call.failure = error
             return
-        await self._over.wait()
+        if not self.usable:
+            self._end_soon()
+        await call.over.wait()
+
+    def say(self, line: bytes) -> None:
+        """Write a few bytes, if that still goes."""
+        if self.usable:
+            self._stdin.write(line)
 
     async def shut(self, grace: float) -> int | None:
         """Close stdin, give the program `grace` seconds to end, then kill it; returns its exit status."""
         if not self._stdin.is_closing():  # known before `pipe_connection_lost` tells
             self._stdin.abort()  # what was not taken yet must not start anything now
+        self._free.set()
         try:
             if grace:
-                await asyncio.wait_for(self._exited.wait(), grace)
+                await asyncio.wait_for(self.exited.wait(), grace)
         except asyncio.TimeoutError:
             pass
         finally:
@@ -178,43 +224,84 @@ class _Channel(asyncio.SubprocessProtocol):
         if self._transport.get_returncode() is None:
             with suppress(ProcessLookupError):
                 self._transport.kill()
-            await _at_most(self._exited)
+            await _at_most(self.exited)
         self._transport.close()
         await _at_most(self._gone)
 
-    def result(self, *, timed_out: bool, status: int | None) -> Talk:
-        """Everything that came back."""
-        out, err = self.readers[1], self.readers[2]
-        return Talk(out, err, bytes(self.kept[1]), bytes(self.kept[2]), self.sent, timed_out, status)
-
-    async def _send(self, payload: Payload) -> None:
-        left = payload.size
-        for chunk in payload.chunks():
-            if self._over.is_set() or self._stdin.is_closing():
+    async def _send(self, call: Call, chunks: Iterable[bytes]) -> None:
+        last: bytes | None = None
+        for chunk in chunks:
+            if last is not None and not await self._write(call, last):
                 return
-            left -= len(chunk)
-            self.sent = not left
-            self._stdin.write(chunk)
+            last = chunk
+        if last is not None and not (call.over.is_set() or not self.usable):
+            call.sent = True
+            self._stdin.write(last)
             await asyncio.sleep(0)
             await self._free.wait()
 
-    def _take(self, fd: int, data: bytes) -> None:
-        if not data or self.failure:
-            return
-        if fd == 2 or self.sink is None:
-            self.kept[fd] += data
-            return
-        try:
-            self.sink(data)
-        except Exception as error:  # the caller's own, handed back to it
-            self.failure = error
-            self._finish()
+    async def _write(self, call: Call, chunk: bytes) -> bool:
+        if call.over.is_set() or not self.usable:
+            return False
+        self._stdin.write(chunk)
+        await asyncio.sleep(0)
+        await self._free.wait()
+        return True
+
+    def _end_soon(self) -> None:
+        """Nothing can be sent; what is still to come may come."""
+        if self.exited.is_set():
+            asyncio.get_running_loop().call_later(_DRAIN, self._finish)
 
     def _finish(self) -> None:
-        self._over.set()
+        if self._call:
+            self._call.over.set()
+        self._free.set()
+
+    # --- what the event loop tells ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The program runs."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)
+        self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+
+    def pipe_data_received(self, fd: int, data: bytes | str) -> None:
+        """It wrote something."""
+        if not self._call:
+            self._early.append((fd, cast("bytes", data)))
+            return
+        self._call.feed(fd, cast("bytes", data))
+        if self._call.over.is_set():
+            self._free.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """It closed a pipe."""
+        self._broken = True
+        if fd == 0:
+            self._free.set()
+        elif self._call:
+            self._call.finish(fd)
+
+    def process_exited(self) -> None:
+        """It ended; what it left behind may hold the pipes open."""
+        self.exited.set()
+        asyncio.get_running_loop().call_later(_DRAIN, self._finish)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It ended and all pipes are closed."""
+        self._gone.set()
+        self._finish()
+
+    def pause_writing(self) -> None:
+        """It does not read as fast as we write."""
+        if not (self._call and self._call.over.is_set()):
+            self._free.clear()
+
+    def resume_writing(self) -> None:
+        """It read what was written."""
         self._free.set()
 
 
 async def _at_most(event: asyncio.Event) -> None:
     with suppress(asyncio.TimeoutError):
-        await asyncio.wait_for(event.wait(), _AFTERMATH)
+        await asyncio.wait_for(event.wait(), AFTERMATH)

@@ -9,12 +9,16 @@ the archive's `runner`. The answers come back between marks that carry this call
     stderr  …chatter… towline-<nonce>-start⏎ data towline-<nonce>-end:<exit code>⏎
     stderr  towline-<nonce>-unattached⏎               said by our ssh's ProxyCommand: there was no connection to share
 
+A channel that serves many operations begins in the same way; its first archive holds the server, which then reads
+one header and archive after another from stdin.
+
 The nonce has 128 random bits, and nothing that the script can see holds it, so no data looks like a mark.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 _LINE = (
@@ -44,13 +48,27 @@ def bootstrap_line(shell: str = _SHELL) -> str:
 
 
 def runner(shell: str = _SHELL) -> bytes:
-    """The sh program that runs the operation, the last member of each archive."""
-    return Path(__file__).with_name("runner.sh").read_bytes().replace(_SHELL.encode(), shell.encode())
+    """The sh program that runs one operation, the last member of its archive."""
+    return _program("runner.sh", shell) + b"towline_operation\n"
 
 
-def header(nonce: str, size: int, *, survives: bool) -> bytes:
-    """The line in front of the archive of `size` bytes."""
-    return f"{nonce} {size} {'survive' if survives else 'stop'}\n".encode()
+def server(shell: str = _SHELL) -> bytes:
+    """The sh program that runs one operation after another."""
+    return _program("runner.sh", shell) + _program("server.sh", shell)
+
+
+def header(nonce: str, size: int, mode: str) -> bytes:
+    """The line in front of the archive of `size` bytes; the mode is `stop` or `survive` when the client goes."""
+    return f"{nonce} {size} {mode}\n".encode()
+
+
+STOP = b"stop\n"
+"""In place of a header: ends the operation that a serving channel is busy with."""
+
+
+@cache
+def _program(name: str, shell: str) -> bytes:
+    return Path(__file__).with_name(name).read_bytes().replace(_SHELL.encode(), shell.encode())
 
 
 def mark(nonce: str, word: str) -> bytes:

@@ -17,6 +17,7 @@ from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.channel import Talk, converse
 from towline.remote.diagnosis import last_line
 from towline.remote.framing import bootstrap_line
+from towline.remote.kept import Kept, Pool
 from towline.remote.master import LoginFailed, Master
 from towline.remote.slots import Slots
 
@@ -24,6 +25,8 @@ _PATIENCE = 3.0
 """Seconds for an operation to stop on the other side before we stop listening."""
 _REFUSALS = 60.0
 """Seconds to go on trying while the server refuses channels."""
+_SMALL = 256 * 1024
+"""Bytes of an operation that may take a kept channel; a larger one would keep the others waiting."""
 _REOPENS = 2
 """Times that one call has a lost connection opened again."""
 _NO_CHANNEL = re.compile(r"session request failed|refused session request|Session open refused|open failed")
@@ -41,6 +44,7 @@ class OpenSSH:
             to be had a private one under /tmp.
         channels: calls at a time per host; fewer if the server (MaxSessions) wants that.
         linger: seconds that a connection stays for the next process; 0 ends it at `close`.
+        idle: seconds that a channel stays open for the next small call after a host's first; 0 keeps none.
 
     Attributes:
         calls: operations that went over a connection.
@@ -55,6 +59,7 @@ class OpenSSH:
         control_dir: Path | None = None,
         channels: int = 8,
         linger: int = 600,
+        idle: float = 10.0,
     ) -> None:
         if not hosts or any(not host or host.startswith("-") for host in hosts):
             raise ConfigError("the cluster's profile names no login host", fix="Set `hosts` in the profile.")
@@ -63,6 +68,9 @@ class OpenSSH:
         self._access = access or Access()
         self._masters = {host: Master(host, self._access, control_dir, linger) for host in hosts}
         self._slots = {host: Slots(channels) for host in hosts}
+        self._pools = {host: Pool(idle) for host in hosts}
+        self._known: set[str] = set()
+        self._idle = idle
         self._checked = False
 
     @property
@@ -91,7 +99,9 @@ class OpenSSH:
         return Outcome(Ending.NOT_STARTED, detail="\n".join(reasons))
 
     async def close(self) -> None:
-        """End the connections that were made not to stay."""
+        """End the kept channels, and the connections that were made not to stay."""
+        for pool in self._pools.values():
+            await pool.close()
         for master in self._masters.values():
             await master.close()
 
@@ -111,12 +121,13 @@ class OpenSSH:
             except LoginFailed as failed:
                 return str(failed)
             async with slots:
-                talk = await self._talk(master, operation, sink)
-                refused = _refused(talk)
+                talk = await self._talk(host, generation, operation, sink)
+                refused, again = _refused(talk), _unattached(talk) or _stale(talk)
                 if refused:
-                    slots.refused()
-                elif not _unattached(talk):
+                    await self._give_way(host)
+                elif not again:
                     slots.worked()
+                    self._known.add(host)
                     self.calls += 1
                     return _judge(talk, host, master, generation)
             if refused:
@@ -125,16 +136,38 @@ class OpenSSH:
                     return f"it refuses another channel: {last_line(talk.words)}"
                 await asyncio.sleep(_pause(refusals))
             else:
-                master.lost(generation)
+                if not _stale(talk):
+                    master.lost(generation)
                 reopens += 1
                 if reopens > _REOPENS:
                     return "the shared connection was lost again and again"
 
-    async def _talk(self, master: Master, operation: Operation, sink: Sink | None) -> Talk:
+    async def _talk(self, host: str, generation: int, operation: Operation, sink: Sink | None) -> Talk:
+        """Over a kept channel what is small, but not a host's first call: it may well be the only one."""
         nonce = secrets.token_hex(16)
+        master, pool, slots = self._masters[host], self._pools[host], self._slots[host]
         payload = Payload.of(operation, nonce)
-        argv = master.command(nonce, bootstrap_line())
-        return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
+        if sink or not self._idle or payload.size > _SMALL or host not in self._known:
+            await pool.trim(slots.limit - slots.busy)
+            argv = master.command(nonce, bootstrap_line())
+            return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
+        await asyncio.sleep(0)  # hear first of channels that have ended
+        kept = pool.take(generation)
+        if not kept:
+            await pool.trim(slots.limit - slots.busy)
+            kept = await Kept.open(master.command(nonce, bootstrap_line()), generation)
+        try:
+            return await kept.converse(operation, nonce, patience=_PATIENCE)
+        finally:
+            await pool.put(kept, room=slots.limit - slots.busy + 1)
+
+    async def _give_way(self, host: str) -> None:
+        """The server wants no more channels: end one that is idle, or else make do with those that there are."""
+        pool = self._pools[host]
+        if len(pool):
+            await pool.trim(len(pool) - 1)
+        else:
+            self._slots[host].refused()
 
 
 def _pause(refusals: int) -> float:
@@ -145,6 +178,11 @@ def _pause(refusals: int) -> float:
 def _unattached(talk: Talk) -> bool:
     """Whether ssh never had a channel for this talk, so that nothing ran."""
     return talk.err.unattached and not talk.out.started and not (talk.sent and _MAYBE_SENT.search(talk.words))
+
+
+def _stale(talk: Talk) -> bool:
+    """Whether a kept channel had ended before it took the call whole, so that nothing ran."""
+    return not talk.first and talk.ending is Ending.NOT_STARTED and not talk.out.refused
 
 
 def _refused(talk: Talk) -> bool:
@@ -162,7 +200,7 @@ def _judge(talk: Talk, host: str, master: Master, generation: int) -> Outcome | 
         return talk.outcome(host, Ending.DONE)
     if talk.ending is Ending.NOT_STARTED:
         return last_line(talk.words) or "the connection was lost while sending"
-    if talk.ending is None and talk.status is not None and 0 <= talk.status < 255:
+    if talk.first and talk.ending is None and talk.status is not None and 0 <= talk.status < 255:
         return _no_shell(talk)
     return talk.outcome(host, Ending.UNKNOWN, last_line(talk.words) or "the connection was lost")
 

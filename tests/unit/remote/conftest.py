@@ -11,6 +11,7 @@ import pytest
 from tests.unit.remote.lifeline import LifeLine
 
 SHELLS = [path for name in ("dash", "bash", "busybox") if (path := shutil.which(name))]
+TOOLS = ("cat", "cut", "head", "mktemp", "rm", "sleep", "tar")
 
 
 @pytest.fixture(params=SHELLS)
@@ -38,3 +39,15 @@ def lifeline(tmp_path: Path) -> Iterator[LifeLine]:
     line = LifeLine(tmp_path)
     yield line
     line.close()
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A PATH with what the bootstrap needs and no `setsid`."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        found = shutil.which(tool)
+        assert found
+        (folder / tool).symlink_to(found)
+    monkeypatch.setenv("PATH", str(folder))

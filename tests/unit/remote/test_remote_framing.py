@@ -105,5 +105,5 @@ def test_shellcheck_has_nothing_against_the_line() -> None:
 
 
 def test_header() -> None:
-    assert header(NONCE, 10240, survives=False) == f"{NONCE} 10240 stop\n".encode()
-    assert header(NONCE, 10240, survives=True) == f"{NONCE} 10240 survive\n".encode()
+    assert header(NONCE, 10240, "stop") == f"{NONCE} 10240 stop\n".encode()
+    assert header(NONCE, 10240, "survive") == f"{NONCE} 10240 survive\n".encode()

@@ -16,7 +16,6 @@ from towline.remote.framing import bootstrap_line
 
 LOGIN_SHELLS = [name for name in ("bash", "dash", "tcsh", "csh", "fish", "zsh", "ksh", "mksh") if shutil.which(name)]
 NONCE = "ab" * 16
-TOOLS = ("cat", "cut", "head", "mktemp", "rm", "sleep", "tar")
 
 
 def talk(argv: list[str], operation: Operation, *, shell: str = "/bin/sh", sink: Sink | None = None) -> Talk:
@@ -39,18 +38,6 @@ def test_chatter_around_the_answer_is_not_data(scratch: Path) -> None:
     found = talk(["sh", "-c", noisy, "sh", bootstrap_line()], Operation("x", "printf 1; printf 2 >&2"))
     assert (found.stdout, found.stderr, found.out.code) == (b"1", b"2", 0)
     assert "12345 no newline" in found.out.outside.text()
-
-
-@pytest.fixture
-def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A PATH with what the bootstrap needs and no `setsid`."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for tool in TOOLS:
-        found = shutil.which(tool)
-        assert found
-        (folder / tool).symlink_to(found)
-    monkeypatch.setenv("PATH", str(folder))
 
 
 @pytest.mark.usefixtures("bare_path")
