@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 
@@ -179,6 +180,19 @@ def test_a_mount_can_be_taken_away(lab: Lab) -> None:
     assert done.stdout == "0\n", done.stderr
 
 
+def test_files_seem_to_change_hands_in_a_container(lab: Lab) -> None:
+    script = "touch /x && chown 1:1 /x && stat -c %U /x"
+    assert srun(lab, IMAGE, "--container-writable", "sh", "-c", script).stdout == "alice\n"
+
+
+def test_tasks_in_a_pytorch_image_know_their_rank(lab: Lab) -> None:
+    mark = "echo PYTORCH_VERSION=2 >>/etc/environment"
+    assert srun(lab, IMAGE, "--container-writable", "--container-save=torch.sqsh", "sh", "-c", mark).returncode == 0
+    say = ("sh", "-c", "echo $RANK/$LOCAL_RANK")
+    assert sorted(srun(lab, "-N2", "-n2", "--container-image=./torch.sqsh", *say).stdout.split()) == ["0/0", "1/0"]
+    assert srun(lab, IMAGE, *say).stdout == "/\n"
+
+
 # --- Enroot by hand -----------------------------------------------------------------------------------------------
 
 CREATE = "enroot create -n labtest /lustre/images/busybox.sqsh 2>/dev/null"
@@ -272,6 +286,13 @@ def test_paths_of_enroot_can_be_chosen(lab: Lab) -> None:
     done = on_login(lab, script=script)
     assert done.stdout.split()[:4] == ["labtest", "cache", "data", "run"], done.stderr
     assert int(done.stdout.split()[4]) > 0
+
+
+def test_an_image_of_another_architecture_is_warned_of(lab: Lab) -> None:
+    foreign = "aarch64" if os.uname().machine == "x86_64" else "x86_64"
+    done = on_login(lab, "enroot", "import", "-a", foreign, "-o", "x.sqsh", "docker://registry.lab:5000#demo")
+    assert done.returncode == 0, done.stderr
+    assert "[WARN] Image architecture doesn't match the requested one: " in done.stderr
 
 
 def test_credentials_are_where_the_configuration_is(lab: Lab) -> None:

@@ -43,7 +43,7 @@ def build(layout: Layout) -> None:
         return
     chosen = choice.load(layout)
     with readable_by_all():
-        _compile(_AS_PLUGIN.split(), _PYXIS, _plugin(layout))
+        _compile([*_AS_PLUGIN.split(), str(_ENROOT / "enter" / "pretend.c")], _PYXIS, _plugin(layout))
         _build_enroot(layout)
         _configure_enroot(layout, chosen)
         _put_commands(layout, chosen)
@@ -98,7 +98,8 @@ def _put_commands(layout: Layout, chosen: RuntimeChoice) -> None:
     _link(library / "given", chosen.enroot)
     for folder in ("bin", "gpu-bin"):
         _link(layout.runtime / folder / "enroot", library / ("enroot" if chosen.enroot is None else "given-enroot.sh"))
-    _install(_HERE / "nvidia-smi", layout.runtime / "gpu-bin" / "nvidia-smi")
+    for name in ("nvidia-smi", "dmesg"):
+        _install(_HERE / name, layout.runtime / "gpu-bin" / name)
 
 
 def _link(path: Path, target: Path | None) -> None:

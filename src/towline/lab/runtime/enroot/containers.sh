@@ -215,6 +215,12 @@ mount_home() {
 
 defines() { [ "$(command -v "$1")" = "$1" ]; }
 
+run_hooks() {
+    for hook in "$1"/*.sh; do
+        [ ! -x "$hook" ] || "$hook" >/dev/null || fail "$hook exited with return code $?"
+    done
+}
+
 # What a configuration may define as environ, hooks and mounts, around what the image and the host bring. In a subshell:
 # a configuration is anybody's.
 configure_start() (
@@ -231,6 +237,8 @@ configure_start() (
         expand "$file"
     done >"$ENROOT_MOUNTS"
     write_identity
+    run_hooks "$ENROOT_SYSCONF_PATH/hooks.d"
+    run_hooks "$ENROOT_CONFIG_PATH/hooks.d"
     ! defines hooks || hooks >/dev/null
     ! defines mounts || mounts >>"$ENROOT_MOUNTS"
     cat "$work/wanted" >>"$ENROOT_MOUNTS"

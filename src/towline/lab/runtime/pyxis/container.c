@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "pyxis.h"
+#include "../enroot/enter/pretend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -281,6 +282,10 @@ int container_enter(spank_t sp, struct shared *shared)
 		return -1;
 	if (join(user, CLONE_NEWUSER, "user") < 0 || join(mounts, CLONE_NEWNS, "mount") < 0 || go_to_workdir(workdir) < 0)
 		return -1;
+	if (pretend_ownership() < 0) {
+		slurm_error("pyxis: seccomp filter failed: %s", strerror(errno));
+		return -1;
+	}
 	return release(shared);
 }
 

@@ -155,6 +155,19 @@ static int merge_variable(spank_t sp, char *entry)
 	return -1;
 }
 
+/* Programs of PyTorch take each task's place in the job from variables of their own; its images are told by another. */
+static void name_ranks(spank_t sp)
+{
+	static const char *const names[][2] = { { "SLURM_PROCID", "RANK" }, { "SLURM_LOCALID", "LOCAL_RANK" } };
+	char value[256];
+
+	if (spank_getenv(sp, "PYTORCH_VERSION", value, sizeof(value)) != ESPANK_SUCCESS)
+		return;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (spank_getenv(sp, names[i][0], value, sizeof(value)) == ESPANK_SUCCESS)
+			spank_setenv(sp, names[i][1], value, 1);
+}
+
 /* The job's variables stay, but for those that the container has its own value of. */
 int start_merge_environment(spank_t sp, pid_t pid)
 {
@@ -177,5 +190,6 @@ int start_merge_environment(spank_t sp, pid_t pid)
 		rc = merge_variable(sp, entry);
 	free(entry);
 	fclose(file);
+	name_ranks(sp);
 	return rc;
 }

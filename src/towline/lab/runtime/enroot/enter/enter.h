@@ -5,6 +5,7 @@
  *   mounts.c      fstab lines as mounts
  *   places.c      mount points inside the container's tree, resolved so that no link leads out of it
  *   variables.c   the environment of the container's first process
+ *   pretend.c     what seems to succeed in a container
  */
 #ifndef LAB_ENROOT_ENTER_H
 #define LAB_ENROOT_ENTER_H

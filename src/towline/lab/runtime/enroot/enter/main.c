@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "enter.h"
+#include "pretend.h"
 
 #include <err.h>
 #include <errno.h>
@@ -115,6 +116,12 @@ static void run_command(char **command, int count)
 	err(EXIT_FAILURE, "failed to execute: %s", shell);
 }
 
+static void give_up_privileges(void)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || pretend_ownership() < 0)
+		err(EXIT_FAILURE, "failed to register seccomp filter");
+}
+
 static int start(int argc, char **argv)
 {
 	bool remapped = false, writable = false;
@@ -141,7 +148,7 @@ static int start(int argc, char **argv)
 	variables_login(remapped);
 	if (chdir(getenv("HOME")) < 0 && chdir("/") < 0)
 		err(EXIT_FAILURE, "failed to change directory: /");
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	give_up_privileges();
 	run_command(argv + 2, argc - 2);
 	return EXIT_FAILURE;
 }
@@ -181,7 +188,7 @@ static int exec_in(int argc, char **argv)
 		err(EXIT_FAILURE, "failed to join mount namespace");
 	if (fchdir(cwd) < 0)
 		err(EXIT_FAILURE, "failed to change directory: /proc/%s/cwd", argv[1]);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	give_up_privileges();
 	execvp(argv[2], argv + 2);
 	err(EXIT_FAILURE, "failed to execute: %s", argv[2]);
 }
