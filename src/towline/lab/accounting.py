@@ -13,6 +13,8 @@ SLURMDBD = Daemon(
     "slurmdbd", CTL, lambda _: ["slurmdbd"], "slurmdbd.log", lambda _: answers(CTL.address, 6819), user="slurm"
 )
 
+DEFAULT_QOS = "normal"
+
 _MEMBERS = [user for user in USERS if user.account]
 _RECORDS = [
     # `limited` is for being told to wait; `long` may outlast a partition's time limit.
@@ -20,7 +22,8 @@ _RECORDS = [
     "add qos long MaxWall=2-00:00:00 Flags=PartitionTimeLimit",
     *(f"add account {user.account} Cluster=lab Organization=lab" for user in _MEMBERS),
     *(
-        f"add user {user.name} Account={user.account} Cluster=lab QOS=normal,limited,long DefaultQOS=normal"
+        f"add user {user.name} Account={user.account} Cluster=lab QOS={DEFAULT_QOS},limited,long"
+        f" DefaultQOS={DEFAULT_QOS}"
         for user in _MEMBERS
     ),
 ]

@@ -138,6 +138,14 @@ def prepare(layout: Layout, host: Host) -> None:
         (own / name).mkdir(parents=True, exist_ok=True)
         (own / name).chmod(mode)
     (own / "hostname").write_text(f"{host.name}\n")
+    (own / "etc").mkdir(mode=0o755, exist_ok=True)
+    (own / "etc" / "ld.so.preload").write_text(preloaded())
+
+
+def preloaded() -> str:
+    """The libraries that every program of this machine loads (ld.so(8)), a line each; none on most."""
+    machine = Path("/etc/ld.so.preload")
+    return machine.read_text() if machine.exists() else ""
 
 
 def _launch(layout: Layout, host: Host) -> subprocess.Popen[str]:

@@ -25,6 +25,11 @@ def take(layout: Layout, name: str, fault: str) -> None:
     (_place(layout, name) / fault).unlink(missing_ok=True)
 
 
+def is_put(layout: Layout, name: str, fault: str) -> bool:
+    """Whether a fault has lines in a configuration file."""
+    return (_place(layout, name) / fault).exists()
+
+
 def apply(layout: Layout, name: str, text: str) -> str:
     """A configuration file with the lines of the faults that are on."""
     place = _place(layout, name)
@@ -36,7 +41,8 @@ def apply(layout: Layout, name: str, text: str) -> str:
 def with_lines(text: str, lines: str) -> str:
     """The text with each line in place of the one with the same first word, or before those with it, or at the top.
 
-    sshd takes the first of two lines, slurmctld complains of them, and of Slurm's partitions there are many.
+    A line that ends with `=` only takes that one away. sshd takes the first of two lines, slurmctld complains of them,
+    and of Slurm's partitions there are many.
     """
     for line in lines.splitlines():
         text = _with_line(text, line)
@@ -48,7 +54,7 @@ def _with_line(text: str, line: str) -> str:
     old = text.splitlines()
     at = [index for index, other in enumerate(old) if found and other.startswith(found[0])]
     first = at[0] if at else 0
-    old[first : first + (len(at) == 1)] = [line]
+    old[first : first + (len(at) == 1)] = [] if line.endswith("=") else [line]
     return "".join(f"{each}\n" for each in old)
 
 

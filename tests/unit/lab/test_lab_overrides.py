@@ -26,6 +26,7 @@ SLURM = "ClusterName=lab\nJobRequeue=1\nPartitionName=a\nPartitionName=b\n"
         ("root:x:0\nalice:x:1:/bin/bash\n", "alice:x:1:/bin/tcsh", "root:x:0\nalice:x:1:/bin/tcsh\n"),
         ("Port 22\n", "Port 23\nPort 24\n", "Port 24\n"),
         ("Port 22\n", "", "Port 22\n"),
+        ("A=1\nB=2\n", "B=", "A=1\n"),
     ],
 )
 def test_a_line_takes_the_place_of_the_one_with_its_name(text: str, lines: str, becomes: str) -> None:

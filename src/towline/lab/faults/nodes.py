@@ -29,6 +29,9 @@ def _uncrash(layout: Layout, values: Values) -> None:
     if namespaces.holder(layout, host) is None:
         namespaces.boot(layout, [host])
     network.connect(layout, [host])
+    require_controller(layout)
+    # The jobs of one that is back before Slurm missed it would stay completing: nobody is left to report their ends.
+    _update(layout, host.name, "down", "Node unexpectedly rebooted")
     _return(layout, host)
 
 
@@ -51,8 +54,11 @@ def _return(layout: Layout, host: Host) -> None:
 
 def _drain(layout: Layout, values: Values) -> None:
     require_controller(layout)
-    update = ["scontrol", "update", f"nodename={values[0]}", "state=drain", "reason=fault: node-drain"]
-    namespaces.run(layout, CTL, update)
+    _update(layout, values[0], "drain", "fault: node-drain")
+
+
+def _update(layout: Layout, node: str, state: str, reason: str) -> None:
+    namespaces.run(layout, CTL, ["scontrol", "update", f"nodename={node}", f"state={state}", f"reason={reason}"])
 
 
 def _undrain(layout: Layout, values: Values) -> None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from towline.lab.errors import LabError
-from towline.lab.faults import logins, nodes
+from towline.lab.faults import clock, gpus, logins, nodes, registries, slurm, storage
 from towline.lab.faults.fault import Fault
 
-FAULTS: dict[str, Fault] = {fault.name: fault for fault in (*logins.FAULTS, *nodes.FAULTS)}
+_ALL = (
+    *storage.FAULTS,
+    *slurm.FAULTS,
+    *registries.FAULTS,
+    *logins.FAULTS,
+    *clock.FAULTS,
+    *gpus.FAULTS,
+    *nodes.FAULTS,
+)
+FAULTS: dict[str, Fault] = {fault.name: fault for fault in _ALL}
 
 
 def find(name: str) -> Fault:
