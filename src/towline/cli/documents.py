@@ -84,7 +84,7 @@ def plan_as_dict(plan: Plan) -> Document:
 
 def file_as_dict(file: ResultFile) -> Document:
     """One file of a job's results."""
-    return {"path": file.path, "size": file.size, "modified": file.modified}
+    return {"path": file.path, "size": file.size, "modified": file.modified, "readable": file.readable}
 
 
 def report_as_dict(report: PullReport) -> Document:

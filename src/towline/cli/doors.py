@@ -44,7 +44,7 @@ class Job(Protocol):
 class Cluster(Protocol):
     """What commands ask of a cluster; see `towline.engine.cluster.AsyncCluster`."""
 
-    async def plan(self, spec: JobSpec) -> Plan: ...  # noqa: D102
+    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan: ...  # noqa: D102
 
     async def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job: ...  # noqa: D102
 

@@ -61,10 +61,16 @@ async def _list(references: Sequence[str], name: str | None, *, as_json: bool) -
 
 def _print_files(job_id: str, files: Sequence[ResultFile]) -> None:
     if files:
-        rows = [(size(file.size), moment(file.modified), file.path) for file in files]
+        rows = [_row(file) for file in files]
         print(table(("SIZE", "MODIFIED", "PATH"), rows), end="")
     else:
         print(f"towline: job {job_id} has no results", file=sys.stderr)
+
+
+def _row(file: ResultFile) -> tuple[str, str, str]:
+    if file.readable:
+        return size(file.size), moment(file.modified), file.path
+    return "-", moment(file.modified), f"{file.path}/ (cannot be read)"
 
 
 async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_json: bool) -> None:

@@ -111,7 +111,7 @@ async def _run(spec: JobSpec, manner: Manner) -> int:
 async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
     from towline.cli.dry_run import plan_text
 
-    plan = await cluster.plan(spec)
+    plan = await cluster.plan(spec, look=True)
     status = PlanRefused.exit_status if plan.failures else 0
     if as_json:
         print_document({"plan": plan_as_dict(plan), "exit": towline_exit(status)})

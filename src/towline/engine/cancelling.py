@@ -7,7 +7,7 @@ import dataclasses
 import time
 
 from towline.engine import observation
-from towline.engine.outcomes import expect_done
+from towline.engine.outcomes import expect_done, last_words
 from towline.engine.pace import Pace
 from towline.engine.session import Session
 from towline.models.errors import SlurmUnavailable
@@ -16,6 +16,7 @@ from towline.models.job import JobRecord, JobState
 from towline.slurm.calls import cancel_call
 from towline.slurm.cancel import CancelAnswer, parse_cancel
 from towline.slurm.parse import SlurmId
+from towline.slurm.submission import environment_error
 
 CONFIRM_SECONDS = 60.0
 """How long the end of a cancelled job is awaited: tasks have KillWait (slurm.conf(5), 30 s by default) to stop."""
@@ -43,6 +44,8 @@ async def _tell(session: Session, record: JobRecord) -> CancelAnswer:
     known = [SlurmId(each.slurm_id, each.slurm_cluster) for each in record.attempts if each.slurm_id]
     token = attempt_token(record.name, record.id, attempt.number)
     outcome = await session.call(cancel_call(record.directory, token, known, session.profile.setup))
+    if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
+        raise error
     answer = parse_cancel(expect_done(outcome, "cancelling the job").decode("utf-8", "replace"))
     if answer.failed:
         raise SlurmUnavailable(

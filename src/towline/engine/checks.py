@@ -21,7 +21,7 @@ def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -
     if found and len(found) == len(names):
         checks += [_limit(name, limit, spec, found, facts) for name, limit in _LIMITS.items()]
     if required_paths:
-        checks.append(Check("paths", Verdict.ON_SUBMIT, "must exist on the cluster: " + ", ".join(required_paths)))
+        checks.append(Check("paths", Verdict.ON_SUBMIT, "on the cluster there must be " + ", ".join(required_paths)))
     return tuple(checks)
 
 
@@ -50,8 +50,9 @@ def _image(spec: JobSpec) -> Check:
             "Give one with --image, or set `image` in the profile.",
         )
     image = Image.parse(spec.image)
-    kind = "a squashfs file on the cluster" if image.is_file else "pulled from its registry when the job starts"
-    return Check("image", Verdict.OK, f"{spec.image}: {kind}")
+    if image.is_file:
+        return Check("image", Verdict.ON_SUBMIT, f"{spec.image} must be a squashfs image that you can read")
+    return Check("image", Verdict.OK, f"{spec.image} is pulled from its registry when the job starts")
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
@@ -113,10 +114,11 @@ def _time(spec: JobSpec, part: Partition) -> str | None:
 
 
 def _cpus(spec: JobSpec, part: Partition) -> str | None:
-    wanted = spec.resources.tasks_per_node * (spec.resources.cpus_per_task or 1)
-    if part.cpus_per_node and wanted > part.cpus_per_node:
-        return f"{wanted} CPUs per node are asked for and nodes of partition {part.name} have {part.cpus_per_node}"
-    return None
+    tasks, each = spec.resources.tasks_per_node, spec.resources.cpus_per_task
+    if not part.cpus_per_node or tasks * (each or 1) <= part.cpus_per_node:
+        return None
+    asked = f"{tasks} tasks per node" if each is None else f"{tasks * each} CPUs per node"
+    return f"{asked} are asked for and nodes of partition {part.name} have {part.cpus_per_node} CPUs"
 
 
 def _memory(spec: JobSpec, part: Partition) -> str | None:

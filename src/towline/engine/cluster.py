@@ -13,6 +13,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
 from towline.engine.addressing import find_job
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.looking import looked_at
 from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
@@ -66,11 +67,16 @@ class AsyncCluster:
         """Round trips to the cluster so far."""
         return self._session.remote.calls
 
-    async def plan(self, spec: JobSpec) -> Plan:
+    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
         """What a submission would do, with every check's verdict; nothing on the cluster is changed.
 
         Facts about the site come from the store when they are fresh; a check that fails on kept facts is
         made again on new ones.
+
+        Args:
+            spec: the job.
+            look: look on the cluster whether the job's paths are there, which takes a round trip; a
+                submission does that anyway as its first step.
         """
         job_id = new_job_id()
         facts, fresh = await observation.site_facts(self._session)
@@ -78,7 +84,7 @@ class AsyncCluster:
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
             plan = make_plan(spec, self.profile, facts, job_id)
-        return plan
+        return await looked_at(self._session, plan) if look else plan
 
     async def submit(self, spec: JobSpec, plan: Plan | None = None) -> AsyncJob:
         """Stage and submit a job.
@@ -171,14 +177,18 @@ class AsyncJob:
         """The job once it has ended.
 
         Args:
-            timeout: seconds to wait at most.
+            timeout: seconds to wait at most; 0 looks once.
 
         Raises:
             WaitTimedOut: the job was still going then.
         """
+        if timeout is not None and (await self.status()).state.ended:
+            return self.record
         try:
             await asyncio.wait_for(self._ended(), timeout)
         except asyncio.TimeoutError:
+            if self.record.state.ended:
+                return self.record
             raise WaitTimedOut(
                 f"job {self.id} is still {self.record.state}",
                 why=f"It was waited for {timeout:g} s.",

@@ -17,6 +17,7 @@ from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster, AsyncJob
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.spec import JobSpec
@@ -32,8 +33,16 @@ class _Loop:
         self._thread = threading.Thread(target=self._loop.run_forever, name="towline", daemon=True)
         self._thread.start()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the loop was closed."""
+        return self._loop.is_closed()
+
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result; an interrupt of the waiting thread cancels it."""
+        if self.closed:
+            work.close()
+            raise UsageError("the cluster is closed", fix="Open it again with `Cluster.open`.")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -92,9 +101,9 @@ class Cluster:
         """Round trips to the cluster so far."""
         return self._cluster.calls
 
-    def plan(self, spec: JobSpec) -> Plan:
+    def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
         """See `AsyncCluster.plan`."""
-        return self._loop.wait(self._cluster.plan(spec))
+        return self._loop.wait(self._cluster.plan(spec, look=look))
 
     def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job:
         """See `AsyncCluster.submit`."""
@@ -109,9 +118,10 @@ class Cluster:
         return tuple(Job(self._loop, job) for job in self._loop.wait(self._cluster.find(references)))
 
     def close(self) -> None:
-        """End what this object started."""
-        self._loop.wait(self._cluster.close())
-        self._loop.close()
+        """End what this object started; closing again does nothing."""
+        if not self._loop.closed:
+            self._loop.wait(self._cluster.close())
+            self._loop.close()
 
     def __enter__(self) -> Cluster:
         return self

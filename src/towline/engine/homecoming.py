@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from towline.engine.events import Progress, PullReport, ResultFile
@@ -42,7 +42,7 @@ async def pull(
         ) from error
     except ValueError as error:
         raise _broken(record, str(error)) from error
-    _check(outcome, record)
+    _check(outcome, record, intake.unpacker.unpacked.refused)
     if intake.files_total is None:
         raise _broken(record, "the stream ended before it began")
     unpacked = intake.unpacker.unpacked
@@ -78,11 +78,13 @@ class _Intake:
             self._progress(Progress(self._files, self.files_total or 0, self._bytes, self._bytes_total))
 
 
-def _check(outcome: Outcome, record: JobRecord) -> None:
+def _check(outcome: Outcome, record: JobRecord, refused: Sequence[str]) -> None:
     if outcome.ending is Ending.DONE and outcome.exit_code == _UNREADABLE:
         raise TransferFailed(
             f"some results of job {record.id} could not be read on the cluster; the others were brought home",
-            why=last_words(outcome.stderr),
+            why="\n".join(
+                [last_words(outcome.stderr), *(f"{name} was left there, too: it is no file" for name in refused)]
+            ),
             fix="Give yourself the right to read them there, then pull again.",
         )
     if outcome.ending is Ending.UNKNOWN:

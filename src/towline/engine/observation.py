@@ -17,7 +17,7 @@ from towline.slurm.calls import PollTarget, facts_call, poll_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollAnswer, parse_poll
 from towline.slurm.site import parse_facts
-from towline.slurm.submission import ScriptExit
+from towline.slurm.submission import environment_error
 
 FACTS_SECONDS = 3600.0
 """How long kept facts about a site count; a check that fails on kept facts is made again on new ones."""
@@ -100,16 +100,10 @@ async def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> Non
 
 def _check(outcome: Outcome, doing: str) -> None:
     check_ending(outcome, doing)
-    if outcome.exit_code == ScriptExit.NO_SLURM:
-        raise RemoteFault(
-            f"Slurm's commands were not found on {outcome.host}",
-            why=last_words(outcome.stderr),
-            fix="Name the line that makes them available as `setup` in the cluster's profile, "
-            'for example: setup = "module load slurm".',
-        )
     if outcome.exit_code:
-        raise RemoteFault(
+        said = last_words(outcome.stderr)
+        raise environment_error(outcome.exit_code, said) or RemoteFault(
             f"{outcome.host} failed with exit code {outcome.exit_code} while {doing}",
-            why=last_words(outcome.stderr),
+            why=said,
             fix="Log in there and try Slurm's commands by hand.",
         )

@@ -6,7 +6,7 @@ import dataclasses
 import time
 
 from towline.engine.session import CALL_SECONDS, Session
-from towline.engine.submission import submission_of
+from towline.engine.submission import LOST, submission_of
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending
 from towline.slurm.calls import Submission, cancel_call, find_call
@@ -21,6 +21,8 @@ async def recover(session: Session, record: JobRecord) -> None:
     open, nothing changes.
     """
     submission = submission_of(session, record)
+    if record.note != LOST:  # its client died before it could say so
+        session.store.save(dataclasses.replace(record, note=LOST))
     outcome = await session.call(find_call(submission, session.profile.setup))
     if outcome.ending is not Ending.DONE or outcome.exit_code is None:
         return
@@ -29,7 +31,7 @@ async def recover(session: Session, record: JobRecord) -> None:
     )
     if answer.slurm:
         attempt = Attempt(record.last.number, answer.slurm.id, answer.slurm.cluster)
-        session.store.save(dataclasses.replace(record, state=JobState.PENDING, attempts=(attempt,)))
+        session.store.save(dataclasses.replace(record, state=JobState.PENDING, attempts=(attempt,), note=""))
     elif answer.exit is ScriptExit.NO_JOB and _had_its_time(record, submission):
         await _withdraw(session, record, submission)
 

@@ -23,6 +23,9 @@ from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission,
 _NOTHING_STARTED = frozenset(ScriptExit) - {ScriptExit.OK, ScriptExit.IN_FLIGHT, ScriptExit.UNCLEAR}
 """Ends of the submission script after which there is certainly no job."""
 
+LOST = "the answer to its submission was lost; it is looked up at every poll, and withdrawn if Slurm never had it"
+"""What is said of a job until it is known whether Slurm has it."""
+
 
 async def submit(session: Session, plan: Plan) -> JobRecord:
     """Stage and submit a plan whose checks passed.
@@ -32,7 +35,9 @@ async def submit(session: Session, plan: Plan) -> JobRecord:
             by the next poll. The store says which.
     """
     record = _intended(session, plan)
-    call = stage_call(submission_of(session, record, plan.sbatch), plan.files, _required(plan), session.profile.setup)
+    call = stage_call(
+        submission_of(session, record, plan.sbatch), plan.files, required_paths(plan), session.profile.setup
+    )
     try:
         outcome = await session.call(call)
     except TowlineError as error:
@@ -85,9 +90,10 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _required(plan: Plan) -> tuple[RequiredPath, ...]:
+def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
+    """What must be on the cluster before the plan's job is sent there."""
     image = Image.parse(plan.spec.image).path if plan.spec.image else ""
-    return tuple(RequiredPath(path, readable_file=path == image) for path in plan.required_paths)
+    return tuple(RequiredPath(path, image=path == image) for path in plan.required_paths)
 
 
 def _conclude(session: Session, record: JobRecord, outcome: Outcome) -> JobRecord:
@@ -96,7 +102,7 @@ def _conclude(session: Session, record: JobRecord, outcome: Outcome) -> JobRecor
         _save(session, record, JobState.REFUSED, "it never reached the cluster")
         raise unreachable(outcome)
     if outcome.ending is not Ending.DONE or outcome.exit_code is None:
-        raise _unknown(record, outcome.detail)
+        raise _unknown(session, record, outcome.detail)
     answer = parse_submission(
         outcome.exit_code, outcome.stdout.decode("utf-8", "replace"), outcome.stderr.decode("utf-8", "replace")
     )
@@ -113,14 +119,16 @@ def _failure(session: Session, record: JobRecord, answer: SubmitAnswer, outcome:
     if answer.exit in _NOTHING_STARTED and error:
         _save(session, record, JobState.REFUSED, error.what)
         return error
-    return error or _unknown(record, outcome.stderr.decode("utf-8", "replace"))
+    said = outcome.stderr.decode("utf-8", "replace")
+    return _unknown(session, record, "\n".join(filter(None, [error.what, error.why])) if error else said)
 
 
 def _save(session: Session, record: JobRecord, state: JobState, note: str) -> None:
     session.store.save(dataclasses.replace(record, state=state, note=note))
 
 
-def _unknown(record: JobRecord, why: str) -> OutcomeUnknown:
+def _unknown(session: Session, record: JobRecord, why: str) -> OutcomeUnknown:
+    _save(session, record, JobState.SUBMITTING, LOST)
     return OutcomeUnknown(
         f"the answer to the submission of job {record.id} was lost; Slurm may have the job",
         why=why.strip(),

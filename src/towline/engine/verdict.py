@@ -206,13 +206,23 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     special = _ENDS.get(attempt.slurm_state)
     if special:
         return special
-    if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.start:
-        return "it failed before its first step; its log directory or nodes may not have been usable"
+    if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.end:
+        return _unrecorded(evidence.files)
     end = end_record(evidence.files.end) if evidence.files.end else None
     return _FAILURES.get(end.reason, "") if end else ""
 
 
 _NEVER_RAN = frozenset({"no-container", "launch"})
+
+
+def _unrecorded(files: AttemptFiles) -> str:
+    """Why a job that failed may have left no record of it."""
+    if not files.present:
+        return "its directory is gone from the cluster, so that only Slurm's record is left"
+    if not files.start:
+        return "it failed before its first step; its log directory or nodes may not have been usable"
+    return "it could not write down how it ended; the shared disk may have been full"
+
 
 _ENDS = {
     "TIMEOUT": "its walltime was over",

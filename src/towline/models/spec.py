@@ -136,6 +136,12 @@ class Resources(_Model):
     time: Walltime | None = None
     exclusive: bool = False
 
+    @model_validator(mode="after")
+    def _type_of_something(self) -> Resources:
+        if self.gpu_type and not self.gpus_per_node:
+            raise ValueError("gpu_type: say with gpus_per_node how many GPUs of that type each node needs")
+        return self
+
 
 class JobSpec(_Model):
     """One job: an image, a command, and what it needs.
@@ -226,7 +232,7 @@ def name_of_command(command: object) -> str:
     base = (scripts or words or ["job"])[0].rstrip("/").rpartition("/")[2]
     clean = "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in base)
     clean = clean.removesuffix(".py").removesuffix(".sh").lstrip("_.-")[:40]
-    return clean or "job"
+    return f"job-{clean}" if clean.isdigit() else clean or "job"
 
 
 def spec_error(error: ValidationError) -> SpecError:

@@ -99,8 +99,10 @@ def check_job_name(name: str) -> str:
     """A job's name: letters, digits and `._-`, at most 64, so that it is safe in paths and in Slurm's answers.
 
     Raises:
-        ValueError: it is empty, too long, or has other characters.
+        ValueError: it is empty, too long, has other characters, or is a number.
     """
+    if name.isdigit():
+        raise ValueError(f"{name!r} would be taken for a Slurm id; add a letter to the name")
     if not _JOB_NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise ValueError(f"{name!r} is not a job name; use letters, digits and ._- (at most {MAX_NAME}, no sign first)")
     return name

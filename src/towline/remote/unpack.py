@@ -59,6 +59,8 @@ class Unpacker:
 
     def __enter__(self) -> Unpacker:
         self._destination.mkdir(parents=True, exist_ok=True)
+        # That the destination itself may be a link is the caller's own wish; below it no link is followed.
+        self._destination = self._destination.resolve()
         source, self._pipe = os.pipe()
         self._thread = threading.Thread(target=self._drain, args=(source,), name="towline-unpack", daemon=True)
         self._thread.start()
@@ -96,7 +98,7 @@ class Unpacker:
     def _take(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         path = self._admit(member)
         if path is None:
-            self.unpacked.refused.append(member.name)
+            self.unpacked.refused.append(member.name.removeprefix("./"))
         elif member.isdir():
             self._place(path).mkdir(parents=True, exist_ok=True)
         elif member.isreg():
@@ -150,7 +152,7 @@ class Unpacker:
         """A hard link within the tree comes home as a file of its own."""
         source = self._place(os.path.normpath(member.linkname))
         if source.is_symlink() or not source.is_file():
-            self.unpacked.refused.append(member.name)
+            self.unpacked.refused.append(member.name.removeprefix("./"))
             return
         shutil.copy2(source, place)
         self.unpacked.files += 1

@@ -70,16 +70,21 @@ class RequiredPath:
 
     Attributes:
         path: absolute path on the cluster.
-        readable_file: whether it must be a regular file that the user can read (an image).
+        image: whether it must be a squashfs image that the user can read.
     """
 
     path: str
-    readable_file: bool = False
+    image: bool = False
 
 
 def facts_call(setup: str = "") -> Call:
     """Ask what the cluster is; read the answer with `towline.slurm.site.parse_facts`."""
     return Call("facts", script("facts"), (SINFO_FORMAT,), _setup(setup))
+
+
+def check_call(required: Sequence[RequiredPath], setup: str = "") -> Call:
+    """See whether the paths are there; read the answer with `towline.slurm.submission`. Nothing is changed."""
+    return Call("check", script("check"), (), {**_setup(setup), "required": _required(required)})
 
 
 def stage_call(
@@ -99,13 +104,12 @@ def stage_call(
     Raises:
         ValueError: a path or a name could not be passed on unchanged.
     """
-    wanted = "".join(f"{'f' if path.readable_file else 'p'} {_line(path.path)}\n" for path in required)
     sent = {f"files/{_relative(name)}": content for name, content in files.items()}
     return Call(
         "submit",
         script("stage"),
         (submission.root, submission.job_id, *_attempt(submission)),
-        {**_setup(setup), **sent, "required": wanted.encode()},
+        {**_setup(setup), **sent, "required": _required(required)},
         survives=True,
     )
 
@@ -145,6 +149,10 @@ def _attempt(submission: Submission) -> tuple[str, ...]:
         _line(submission.owner),
         *submission.sbatch,
     )
+
+
+def _required(paths: Sequence[RequiredPath]) -> bytes:
+    return "".join(f"{'i' if path.image else 'p'} {_line(path.path)}\n" for path in paths).encode()
 
 
 def _setup(line: str) -> dict[str, bytes | Path]:

@@ -7,6 +7,7 @@ from enum import Enum, IntEnum
 
 from towline.models.errors import (
     AccessRefused,
+    ConfigError,
     OutcomeUnknown,
     PlanRefused,
     RemoteFault,
@@ -23,6 +24,7 @@ class ScriptExit(IntEnum):
     """Exit codes of the scripts; `scripts/common.sh` has the same list."""
 
     OK = 0
+    SETUP_FAILED = 39
     NO_SLURM = 40
     BAD_ROOT = 41
     UNSAFE = 42
@@ -59,6 +61,7 @@ class SubmitAnswer:
         refusal: what sbatch's error means; None unless `exit` is REFUSED or UNCLEAR.
         missing: required paths that do not exist.
         unreadable: required files that cannot be read.
+        no_images: required images that are no squashfs files.
         notices: what the script, sbatch and the site printed beside the answer, for people.
     """
 
@@ -68,6 +71,7 @@ class SubmitAnswer:
     refusal: Refusal | None = None
     missing: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    no_images: tuple[str, ...] = ()
     notices: str = ""
 
 
@@ -84,6 +88,7 @@ def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
         refusal=classify_refusal(stderr) if ending in (ScriptExit.REFUSED, ScriptExit.UNCLEAR) else None,
         missing=_listed(stdout, "missing "),
         unreadable=_listed(stdout, "unreadable "),
+        no_images=_listed(stdout, "no-image "),
         notices=stderr.strip(),
     )
 
@@ -100,12 +105,25 @@ def submission_error(answer: SubmitAnswer) -> TowlineError | None:
     return kind(what, why=answer.notices, fix=fix)
 
 
+def environment_error(exit_code: int, stderr: str) -> TowlineError | None:
+    """The error behind an exit code with which any script says that it could not begin; None for other codes."""
+    if exit_code not in (ScriptExit.SETUP_FAILED, ScriptExit.NO_SLURM):
+        return None
+    kind, what, fix = _ERRORS[ScriptExit(exit_code)]
+    return kind(what, why=stderr.strip(), fix=fix)
+
+
 _UNEXPECTED = (
     OutcomeUnknown,
     "the submission broke off on the cluster, and whether there is a job is not known",
     "Ask for the job's status: the attempt is looked up before anything is sent again.",
 )
 _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
+    ScriptExit.SETUP_FAILED: (
+        ConfigError,
+        "the setup line of the cluster's profile failed on the login host",
+        "Try the line there by hand, and correct `setup` in the profile.",
+    ),
     ScriptExit.NO_SLURM: (
         RemoteFault,
         "Slurm's commands were not found on the login host",
@@ -149,6 +167,7 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
 def _paths_error(answer: SubmitAnswer) -> TowlineError:
     lines = [f"{path} does not exist on the cluster, or cannot be reached there" for path in answer.missing]
     lines += [f"{path} is not a file that you can read" for path in answer.unreadable]
+    lines += [f"{path} is not a squashfs image" for path in answer.no_images]
     return PlanRefused(
         "paths that the job needs are missing on the cluster; nothing was changed there",
         why="\n".join(lines),

@@ -19,11 +19,13 @@ class ResultFile:
         path: path below the results directory; may hold any character but NUL.
         size: in bytes.
         modified: seconds since 1970 on the file system's clock.
+        readable: False for a directory whose content cannot be listed.
     """
 
     path: str
     size: int
     modified: float
+    readable: bool = True
 
 
 def parse_results(stdout: bytes) -> tuple[ResultFile, ...]:
@@ -34,8 +36,9 @@ def parse_results(stdout: bytes) -> tuple[ResultFile, ...]:
     """
     found: list[ResultFile] = []
     for record in filter(None, stdout.split(b"\0")):
-        size, modified, path = record.split(b" ", 2)
-        found.append(ResultFile(path.decode("utf-8", "surrogateescape"), int(size), float(modified)))
+        kind, size, modified, path = record.split(b" ", 3)
+        name = path.decode("utf-8", "surrogateescape")
+        found.append(ResultFile(name, int(size), float(modified), readable=kind == b"f"))
     return tuple(sorted(found, key=lambda each: each.path))
 
 

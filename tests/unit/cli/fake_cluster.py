@@ -139,7 +139,7 @@ class FakeCluster:
     ) -> None:
         pass
 
-    async def plan(self, spec: JobSpec) -> Plan:
+    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
         self.specs.append(spec)
         if self.refusal:
             raise self.refusal

@@ -170,7 +170,7 @@ def test_results_are_listed(towline: Towline, jobs: list[FakeJob]) -> None:
     assert first.startswith("3.0 MiB")
     assert first.endswith("model.bin")
     assert second.endswith("logs/\\x1b[2Ja")
-    files = [{"path": file.path, "size": file.size, "modified": file.modified} for file in FILES]
+    files = [{"path": file.path, "size": file.size, "modified": file.modified, "readable": True} for file in FILES]
     assert towline("results", "42", "--json").document == {"results": [{"job_id": "k3v9x2m4q", "files": files}]}
 
 
@@ -211,3 +211,11 @@ def test_silence_of_the_cluster_is_told_and_following_goes_on(towline: Towline, 
     cluster.known = [job()]
     first, *_ = towline("logs", "-f", "--json", "41").documents
     assert first == {"event": "no-answer", "job_id": "k3v9x2m4q", "reason": "login: no\nroute"}
+
+
+def test_a_directory_that_cannot_be_read_is_listed_as_such(towline: Towline, cluster: FakeCluster) -> None:
+    files = (ResultFile("a", 1, 2), ResultFile("closed", 0, 2, readable=False))
+    cluster.known = [FakeJob(ended(0), files=files)]
+    assert "closed/ (cannot be read)" in towline("results", "41").stdout
+    (result,) = towline("results", "41", "--json").document["results"]
+    assert [file["readable"] for file in result["files"]] == [True, False]

@@ -29,7 +29,7 @@ def job(*events: Any) -> FakeJob:
         (["--name", "tune-7"], "name", "tune-7"),
         (["--nodes", "3"], "resources.nodes", 3),
         (["--gpus-per-node", "8"], "resources.gpus_per_node", 8),
-        (["--gpu-type", "h100"], "resources.gpu_type", "h100"),
+        (["--gpu-type", "h100", "--gpus-per-node", "1"], "resources.gpu_type", "h100"),
         (["--tasks-per-node", "4"], "resources.tasks_per_node", 4),
         (["--cpus-per-task", "2"], "resources.cpus_per_task", 2),
         (["--memory", "64G"], "resources.memory", 65536),

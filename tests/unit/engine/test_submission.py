@@ -15,6 +15,7 @@ from towline.engine.session import CALL_SECONDS
 from towline.engine.store import Store
 from towline.models.errors import (
     AccessRefused,
+    ConfigError,
     OutcomeUnknown,
     PlanRefused,
     SlurmRefused,
@@ -24,6 +25,7 @@ from towline.models.errors import (
     Unreachable,
 )
 from towline.models.job import JobState
+from towline.models.plan import Verdict
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
 from towline.remote.base import Ending, Operation, Outcome
@@ -68,6 +70,8 @@ def test_an_accepted_job_is_pending_with_slurms_id(store: Store) -> None:
         (Outcome(DONE, 1, b"", b"sh: out of memory"), OutcomeUnknown, JobState.SUBMITTING),
         (Outcome(DONE, 0, b"", b""), OutcomeUnknown, JobState.SUBMITTING),
         (Outcome(DONE, 43, b"missing /data\n"), PlanRefused, JobState.REFUSED),
+        (Outcome(DONE, 43, b"no-image /i.sqsh\n"), PlanRefused, JobState.REFUSED),
+        (Outcome(DONE, 39, b"", b"the setup line ended with exit code 1"), ConfigError, JobState.REFUSED),
         (Outcome(DONE, 44, b"", b"No space left on device"), StagingFailed, JobState.REFUSED),
         (Outcome(DONE, 42, b"", b"jobs belongs to user 0"), AccessRefused, JobState.REFUSED),
         (
@@ -183,3 +187,19 @@ def test_a_lost_submission_that_never_arrived_is_withdrawn_on_the_cluster_too(st
     job = store.job(job_id)
     assert job is not None
     assert job.state is JobState.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "verdicts"),
+    [
+        (Outcome(DONE, 0), {"image": Verdict.OK, "paths": Verdict.OK}),
+        (Outcome(DONE, 43, b"missing /i.sqsh\n"), {"image": Verdict.FAILS, "paths": Verdict.OK}),
+        (Outcome(DONE, 43, b"missing /data\nno-image /i.sqsh\n"), {"image": Verdict.FAILS, "paths": Verdict.FAILS}),
+    ],
+)
+def test_a_look_gives_every_path_its_verdict(store: Store, outcome: Outcome, verdicts: dict[str, Verdict]) -> None:
+    spec = JobSpec.build(command=["true"], mounts=["/data"])
+    plan = asyncio.run(cluster(store, lambda _: outcome).plan(spec, look=True))
+    assert {check.name: check.verdict for check in plan.checks if check.name in verdicts} == verdicts
+    asked = asyncio.run(cluster(store, lambda _: outcome).plan(spec))
+    assert {check.verdict for check in asked.checks if check.name in verdicts} == {Verdict.ON_SUBMIT}

@@ -153,3 +153,15 @@ def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     twice = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=3)))
     assert [(each.number, each.slurm_state) for each in twice.attempts] == [(1, "REQUEUED"), (2, "REQUEUED"), (3, "")]
     assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1))) == known()
+
+
+@pytest.mark.parametrize(
+    ("left", "said"),
+    [
+        (AttemptFiles(), "directory is gone"),
+        (AttemptFiles(present=True, slurm=SlurmId("7")), "before its first step"),
+        (GOING, "disk may have been full"),
+    ],
+)
+def test_a_failure_without_a_record_says_why_there_may_be_none(left: AttemptFiles, said: str) -> None:
+    assert said in conclude(known(), Evidence(left, None, accounted("FAILED", "1:0")), NOW).note

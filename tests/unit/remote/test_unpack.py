@@ -108,3 +108,10 @@ def test_rights_to_be_someone_else_do_not_arrive(tmp_path: Path) -> None:
 def test_an_error_of_the_caller_is_passed_on(tmp_path: Path) -> None:
     with pytest.raises(KeyError), Unpacker(tmp_path, admit_member, lambda count, whole: None):
         raise KeyError
+
+
+def test_the_destination_itself_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "dest").symlink_to(tmp_path / "disk")
+    unpack(tmp_path / "dest", tar_of([("./sub/file", REG, b"x")]))
+    assert (tmp_path / "disk" / "sub" / "file").read_bytes() == b"x"

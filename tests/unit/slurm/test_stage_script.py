@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.slurm.stubs import Ran, Slurm, ended
-from towline.models.errors import PlanRefused, StagingFailed
-from towline.slurm.calls import RequiredPath, Submission, stage_call
+from towline.models.errors import ConfigError, PlanRefused, StagingFailed
+from towline.slurm.calls import RequiredPath, Submission, check_call, stage_call
 from towline.slurm.commands import sbatch
 from towline.slurm.parse import SlurmId
 from towline.slurm.submission import Came, ScriptExit, SubmitAnswer, parse_submission, submission_error
@@ -94,16 +94,29 @@ def test_two_calls_at_once_make_one_directory_and_one_job(tmp_path: Path) -> Non
 def test_all_missing_paths_are_named_before_anything_is_changed(site: Site, tmp_path: Path) -> None:
     there = tmp_path / "with  two blanks "
     there.mkdir()
+    (there / "good.sqsh").write_bytes(b"hsqs\0\0")
+    (there / "empty.sqsh").touch()
+    (there / "zeros.sqsh").write_bytes(bytes(8))
     wanted = (
         RequiredPath(str(there)),
         RequiredPath("/nowhere/a"),
-        RequiredPath(f"{there}/image.sqsh", readable_file=True),
-        RequiredPath(str(there), readable_file=True),
+        RequiredPath(f"{there}/image.sqsh", image=True),
+        RequiredPath(str(there), image=True),
+        RequiredPath(f"{there}/good.sqsh", image=True),
+        RequiredPath(f"{there}/empty.sqsh", image=True),
+        RequiredPath(f"{there}/zeros.sqsh", image=True),
     )
     answer = site.stage(*wanted)
     assert answer.exit is ScriptExit.PATHS_MISSING
     assert answer.missing == ("/nowhere/a", f"{there}/image.sqsh")
     assert answer.unreadable == (str(there),)
+    assert answer.no_images == (f"{there}/empty.sqsh", f"{there}/zeros.sqsh")
+    looked = read(site.slurm.run(check_call(wanted), site.where()))
+    assert (looked.missing, looked.unreadable, looked.no_images) == (
+        answer.missing,
+        answer.unreadable,
+        answer.no_images,
+    )
     error = submission_error(answer)
     assert isinstance(error, PlanRefused)
     assert "/nowhere/a" in error.why
@@ -206,10 +219,21 @@ def test_the_setup_line_comes_before_slurm_and_its_chatter_is_dropped(site: Site
     assert answer.slurm == SlurmId("41")
 
 
-def test_a_setup_line_that_is_no_shell_is_named(site: Site) -> None:
-    answer = read(site.slurm.run(stage_call(site.submission(), FILES, setup="if then"), site.where()))
-    assert answer.exit is ScriptExit.NO_SLURM
-    assert "setup line" in answer.notices
+@pytest.mark.parametrize(
+    ("line", "said"), [("if then", "not valid sh"), ("echo no such module >&2; exit 127", "127: no such module")]
+)
+def test_a_setup_line_that_fails_is_named_with_its_words(site: Site, line: str, said: str) -> None:
+    answer = read(site.slurm.run(stage_call(site.submission(), FILES, setup=line), site.where()))
+    assert answer.exit is ScriptExit.SETUP_FAILED
+    assert said in answer.notices
+    assert isinstance(submission_error(answer), ConfigError)
+    assert not site.job.exists()
+
+
+def test_sbatch_runs_in_the_job_directory(site: Site) -> None:
+    """Slurm takes the place for SLURM_SUBMIT_DIR; the operation's own is gone when the job runs."""
+    assert site.stage().exit is ScriptExit.OK
+    assert f"PWD={site.job}\n" in (site.slurm.state / "sbatch.env").read_text()
 
 
 def test_an_odd_name_for_a_file_is_refused() -> None:

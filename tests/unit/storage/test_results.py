@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.storage.results import admit_member, parse_results, safe_link, safe_member_path
+from towline.storage.results import ResultFile, admit_member, parse_results, safe_link, safe_member_path
 
 PARTS = st.lists(st.sampled_from(["..", ".", "a", "b", "", "x y", "\n"]), max_size=8).map("/".join)
 
@@ -63,6 +63,5 @@ def test_an_admitted_link_never_leaves_the_destination(name: str, target: str) -
 
 
 def test_names_may_hold_anything_but_nul() -> None:
-    stdout = b"3 17.5 a b\n|c\0" + b"0 1 " + "ä".encode() + b"\xff\0"
-    files = parse_results(stdout)
-    assert [(each.path, each.size, each.modified) for each in files] == [("a b\n|c", 3, 17.5), ("ä\udcff", 0, 1.0)]
+    stdout = b"f 3 17.5 a b\n|c\0" + b"d 0 1 " + "ä".encode() + b"\xff\0"
+    assert parse_results(stdout) == (ResultFile("a b\n|c", 3, 17.5), ResultFile("ä\udcff", 0, 1.0, readable=False))

@@ -9,6 +9,7 @@ from typing import Literal
 
 ScriptName = Literal[
     "facts",
+    "check",
     "stage",
     "submit",
     "find",

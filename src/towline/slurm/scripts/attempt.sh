@@ -133,7 +133,9 @@ send() {
         echo 'this submission was taken over by another' >&2
         exit 47
     fi
-    tl_answer=$(in_time "$@" 2>./sbatch.err </dev/null)
+    tl_here=$PWD
+    # From the job directory: SLURM_SUBMIT_DIR names it, and this place is gone when the job runs.
+    tl_answer=$({ cd "$tl_dir" && in_time "$@"; } 2>"$tl_here/sbatch.err" </dev/null)
     tl_code=$?
     cat ./sbatch.err >&2
     tl_id=$(printf '%s\n' "$tl_answer" | sbatch_id)

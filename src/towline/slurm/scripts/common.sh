@@ -1,6 +1,7 @@
 #!/bin/sh
 # What all scripts share. They run in a private working directory that holds their files; stdin is empty.
 # Exit codes (towline.slurm.submission.ScriptExit):
+#   39 the profile's setup line failed
 #   40 Slurm's commands were not found     41 the root cannot be used       42 not safely the user's own
 #   43 required paths are missing          44 no space or quota left        45 a file could not be written
 #   46 the job is cancelled                47 another submission is going on
@@ -25,13 +26,20 @@ PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/cm/shared/apps/slurm/cur
 export PATH
 
 # A shell line of the cluster profile, for sites that need a module first; what it prints is nobody's data.
+# A line that leaves the shell ends everything; one that fails may be harmless, and Slurm is there or it is not.
+setup_failed() {
+    printf 'the setup line ended with exit code %s: %s\n' "$1" "$(tail -n 5 ./setup.err)" >&2
+    exit 39
+}
 if [ -f ./setup ]; then
     if ! /bin/sh -n ./setup 2>./setup.err; then
-        printf 'the setup line of the cluster profile is not valid sh: %s\n' "$(cat ./setup.err)" >&2
-        exit 40
+        printf 'the setup line is not valid sh: %s\n' "$(cat ./setup.err)" >&2
+        exit 39
     fi
+    trap 'setup_failed $?' EXIT
     # shellcheck source=/dev/null
     . ./setup >./setup.err 2>&1 </dev/null
+    trap - EXIT
 fi
 
 # The login shell may know where Slurm is when this one does not.

@@ -1,30 +1,15 @@
 #!/bin/sh
 # stage.sh ROOT JOB ATTEMPT TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…: check, write the job directory, submit.
-# ./required has a line `p PATH` for what must exist and `f PATH` for a file that must be readable; ./files holds the
-# job directory's files. Nothing is changed before all checks have passed.
+# ./required is read by required.sh; ./files holds the job directory's files. Nothing is changed before all checks have
+# passed.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
 . ./lookup.sh
 # shellcheck source=src/towline/slurm/scripts/attempt.sh
 . ./attempt.sh
-
-# check_required: names everything that is missing, not only the first.
-check_required() {
-    [ -f ./required ] || return 0
-    tl_lacking=0
-    while IFS= read -r tl_path; do
-        tl_kind=${tl_path%% *} tl_path=${tl_path#* }
-        if [ ! -e "$tl_path" ]; then
-            tl_lacking=1
-            printf 'missing %s\n' "$tl_path"
-        elif [ "$tl_kind" = f ] && { [ ! -f "$tl_path" ] || [ ! -r "$tl_path" ]; }; then
-            tl_lacking=1
-            printf 'unreadable %s\n' "$tl_path"
-        fi
-    done <./required
-    [ "$tl_lacking" -eq 0 ] || exit 43
-}
+# shellcheck source=src/towline/slurm/scripts/required.sh
+. ./required.sh
 
 # check_own PATH: a directory of the user's own that nobody else can write to.
 check_own() {

@@ -1,0 +1,7 @@
+"""`python -m towline` is the `towline` command."""
+
+import sys
+
+from towline.cli.main import main
+
+sys.exit(main())
