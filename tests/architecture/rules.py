@@ -117,8 +117,13 @@ class Import:
 
 
 def room_of(path: Path, package: Path) -> str:
-    """The room a file belongs to: the first folder below the package, "" for the package's own files."""
+    """The room a file belongs to: the first folder below the package, "" for the package's own files.
+
+    `python -m towline` is a door to the command line.
+    """
     parts = path.relative_to(package).parts
+    if parts == ("__main__.py",):
+        return "cli"
     return parts[0] if len(parts) > 1 else ""
 
 

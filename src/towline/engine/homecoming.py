@@ -80,11 +80,10 @@ class _Intake:
 
 def _check(outcome: Outcome, record: JobRecord, refused: Sequence[str]) -> None:
     if outcome.ending is Ending.DONE and outcome.exit_code == _UNREADABLE:
+        others = [f"{name} was left there, too: it leads out of the results, or is no file" for name in refused]
         raise TransferFailed(
             f"some results of job {record.id} could not be read on the cluster; the others were brought home",
-            why="\n".join(
-                [last_words(outcome.stderr), *(f"{name} was left there, too: it is no file" for name in refused)]
-            ),
+            why="\n".join([last_words(outcome.stderr), *others]),
             fix="Give yourself the right to read them there, then pull again.",
         )
     if outcome.ending is Ending.UNKNOWN:
