@@ -17,9 +17,14 @@ _DEFAULT = re.compile(r"^default_cluster\s*=.*$", re.MULTILINE)
 
 
 def profile_toml(name: str, values: Mapping[str, object]) -> str:
-    """A profile's table; settings without a value are left out. JSON's strings, numbers and lists are TOML's, too."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value not in (None, "", [], ())]
-    return "\n".join([f"[clusters.{json.dumps(name)}]", *lines]) + "\n"
+    """A profile's table; settings without a value are left out."""
+    lines = [f"{key} = {_toml(value)}" for key, value in values.items() if value not in (None, "", [], ())]
+    return "\n".join([f"[clusters.{_toml(name)}]", *lines]) + "\n"
+
+
+def _toml(value: object) -> str:
+    """JSON's strings, numbers and lists are TOML's, too, but for escaped pairs of surrogates and a plain DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def make_profile(name: str, values: Mapping[str, object]) -> ClusterProfile:
@@ -38,7 +43,7 @@ def make_profile(name: str, values: Mapping[str, object]) -> ClusterProfile:
 
 def with_default(text: str, name: str) -> str:
     """The text of `config.toml` with that cluster as the default one; everything else as it was."""
-    line = f"default_cluster = {json.dumps(name)}"
+    line = f"default_cluster = {_toml(name)}"
     if _DEFAULT.search(text):
         return _DEFAULT.sub(lambda _: line, text, count=1)
     return f"{line}\n{text}"

@@ -145,3 +145,9 @@ def test_a_cluster_in_two_files_is_refused_and_both_are_named(write: Write, load
         load()
     assert str(first) in caught.value.what
     assert str(second) in caught.value.what
+
+
+def test_a_default_that_does_not_exist_is_an_error_with_one_cluster_too(write: Write, load: Load) -> None:
+    write("config.toml", 'default_cluster = "typo"\n' + one("a"))
+    with pytest.raises(NotFound):
+        load()
