@@ -32,14 +32,16 @@ def progress(record: JobRecord) -> str:
     again = f" (attempt {attempt.number})" if attempt.number > 1 else ""
     if record.state is JobState.RUNNING:
         return f"job {record.id} is running{f' on {attempt.nodes}' if attempt.nodes else ''}{again}"
-    if record.state in (JobState.PENDING, JobState.SUBMITTING):
+    if record.state is JobState.SUBMITTING:
+        return f"job {record.id} is being submitted{_because(record)}"
+    if record.state is JobState.PENDING:
         return f"job {record.id} is waiting{again}{_because(record)}"
     return f"job {record.id} is {record.state}{again}{_because(record)}"
 
 
 def no_answer(reason: str) -> str:
     """That the cluster is silent, and that following goes on."""
-    return f"the cluster does not answer, trying again; the job goes on meanwhile ({' '.join(reason.split())})"
+    return f"no answer from the cluster, trying again; the job goes on meanwhile ({' '.join(reason.split())})"
 
 
 def verdict(record: JobRecord) -> str:

@@ -154,17 +154,34 @@ def read_config(directory: Path) -> RawConfig:
     """
     profiles: dict[str, RawProfile] = {}
     default = ""
-    for path in (directory / "config.toml", *sorted((directory / "clusters.d").glob("*.toml"))):
+    for path in (directory / "config.toml", *_cluster_files(directory)):
         document = read_toml(path)
         default = _default_cluster(path, document, is_main=path.parent == directory) or default
         for raw in _profiles(path, document):
             if raw.name in profiles:
-                raise ConfigError(f"cluster {raw.name!r} is in two files: {profiles[raw.name].source} and {path}")
+                raise ConfigError(
+                    f"cluster {raw.name!r} is in two files: {profiles[raw.name].source} and {path}",
+                    fix="Remove it from one of them, or give it another name there.",
+                )
             profiles[raw.name] = raw
     return RawConfig(directory, profiles, default)
 
 
 # --- Files ---
+
+
+def _cluster_files(directory: Path) -> list[Path]:
+    folder = directory / "clusters.d"
+    try:
+        return sorted(folder / name for name in os.listdir(folder) if name.endswith(".toml"))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} cannot be read",
+            why=error.strerror or str(error),
+            fix="Give yourself the right to read it, or choose another place with TOWLINE_CONFIG_DIR.",
+        ) from None
 
 
 def _default_cluster(path: Path, document: Mapping[str, object], *, is_main: bool) -> str:
@@ -245,7 +262,7 @@ def _choose(config: RawConfig, name: str | None, env: Mapping[str, str], notes: 
             why="\n".join([none, *notes]),
             fix="Describe yours: towline setup; or bring up the test cluster: towline lab up",
         )
-    if not name and len(config.profiles) == 1:
+    if not (name or config.default) and len(config.profiles) == 1:
         return next(iter(config.profiles.values()))
     if not (wanted := name or config.default):
         raise ConfigError(

@@ -22,7 +22,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read", why=error.strerror or str(error)) from None
+        raise ConfigError(
+            f"{path} cannot be read",
+            why=error.strerror or str(error),
+            fix="It must be a file that you may read; another place can be chosen with TOWLINE_CONFIG_DIR.",
+        ) from None
 
 
 def parse_toml(path: Path, data: bytes) -> dict[str, Any]:
@@ -36,6 +40,6 @@ def parse_toml(path: Path, data: bytes) -> dict[str, Any]:
     try:
         return loads(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} cannot be read", why=str(error)) from None
+        raise ConfigError(f"{path} cannot be read", why=str(error), fix="Save it as UTF-8.") from None
     except ValueError as error:
-        raise ConfigError(f"{path} is not valid TOML", why=str(error)) from None
+        raise ConfigError(f"{path} is not valid TOML", why=str(error), fix="Correct the line that is named.") from None

@@ -23,7 +23,7 @@ class StateChanged:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """The cluster does not answer; following goes on and tries again. Told once for each such time.
+    """The cluster does not answer, or has lost the job's files; following goes on. Told once for each such time.
 
     Attributes:
         reason: why, as far as is known.

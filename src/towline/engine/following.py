@@ -18,7 +18,7 @@ from towline.engine.outcomes import expect_done
 from towline.engine.pace import pace_of_end, pace_of_files, pace_of_queue
 from towline.engine.session import Session
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
-from towline.models.job import JobRecord
+from towline.models.job import JobRecord, JobState
 from towline.remote.base import Operation
 from towline.storage.logs import FILES, MOST_BYTES, LogAnswer, log_arguments, parse_logs, parse_tail
 from towline.storage.scripts import script
@@ -120,11 +120,14 @@ class _Watch:
         self._end_written = False
         self._heard = time.monotonic()
         self._silent = False
+        self._there = False
 
     async def look(self) -> AsyncIterator[Event]:
         """One look at the files, and at the queue when its time has come or the files say so."""
         end_was_known = self.record.state.ended
         answer = await self._look_at_files()
+        if self._vanished(answer):
+            yield NoAnswer(f"{self.record.directory} is gone from the cluster, and the log with it")
         if not end_was_known and self._queue_wanted(answer):
             async for event in self._look_at_queue():
                 yield event
@@ -139,6 +142,11 @@ class _Watch:
         else:
             # The look began after the end was known and brought nothing: the last byte is there.
             self.finished = end_was_known
+
+    def _vanished(self, answer: LogAnswer | None) -> bool:
+        """Whether the job's directory was there at the last look and is not any more."""
+        was_there, self._there = self._there, answer is not None
+        return was_there and answer is None
 
     async def _look_at_files(self) -> LogAnswer | None:
         try:
@@ -182,6 +190,12 @@ class _Watch:
 
 
 def _gone(record: JobRecord) -> NotFound:
+    if record.state in (JobState.SUBMITTING, JobState.REFUSED):
+        return NotFound(
+            f"job {record.id} has no log: it is {record.state}",
+            why=record.note,
+            fix="`towline status` says what is known of it.",
+        )
     return NotFound(
         f"the directory of job {record.id} is not on the cluster",
         why=f"{record.directory} is not there or may not be read.",

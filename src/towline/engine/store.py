@@ -52,7 +52,8 @@ class Store:
             raise ConfigError(
                 f"the local store in {directory} cannot be used",
                 why=str(error),
-                fix="Free the path or choose another with TOWLINE_STATE_DIR; the jobs themselves are on the cluster.",
+                fix="Make it writable and free some space, or choose another place with TOWLINE_STATE_DIR; "
+                "the jobs themselves are on the cluster.",
             ) from error
 
     def _open(self) -> sqlite3.Connection:

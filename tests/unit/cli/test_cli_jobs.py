@@ -206,7 +206,7 @@ def test_silence_of_the_cluster_is_told_and_following_goes_on(towline: Towline, 
     cluster.known = [job()]
     ran = towline("logs", "-f", "41")
     assert (ran.status, ran.stdout) == (0, "x\n")
-    assert "does not answer, trying again" in ran.stderr
+    assert "no answer from the cluster, trying again" in ran.stderr
     assert "(login: no route)" in ran.stderr
     cluster.known = [job()]
     first, *_ = towline("logs", "-f", "--json", "41").documents

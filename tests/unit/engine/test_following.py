@@ -126,6 +126,12 @@ def test_silence_is_told_once_each_time(store: Store) -> None:
     assert [event.reason for event in events if isinstance(event, NoAnswer)] == ["cut", "cut"]
 
 
+def test_a_directory_that_vanishes_is_told(store: Store) -> None:
+    gone = Outcome(Ending.DONE, 44)
+    events = follow(store, Cluster([b"one\n", gone, gone, "COMPLETED"]))
+    assert ["gone from the cluster" in event.reason for event in events if isinstance(event, NoAnswer)] == [True]
+
+
 def test_following_gives_up_when_the_cluster_stays_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "PATIENCE", 0.0)
     with pytest.raises(Unreachable):
