@@ -22,8 +22,8 @@ from towline.models.image import Image
 from towline.slurm.doctor import Credentials
 
 
-def line(machine: str, user: str = "u", secret: str = "p") -> str:
-    return f"machine {machine} login {user} password {secret}\n"
+def line(machine: str, user: str = "u", word: str = "p") -> str:
+    return f"machine {machine} login {user} password {word}\n"
 
 
 PUBLIC = line("nvcr.io", "$oauthtoken", "sec/ret=") + line("authn.nvidia.com", "$oauthtoken", "sec/ret=")
@@ -56,8 +56,8 @@ def edited(before: str | None, lines: str, folder: Path) -> tuple[str, str]:
         (None, line("a"), line("a")),
         ("", line("a"), line("a")),
         (line("b").rstrip("\n"), line("a"), line("b") + line("a")),
-        (line("a", secret="old") + "# end\n", line("a", secret="new"), line("a", secret="new") + "# end\n"),
-        (line("a", secret="1") + line("a", secret="2"), line("a", secret="3"), line("a", secret="3")),
+        (line("a", word="old") + "# end\n", line("a", word="new"), line("a", word="new") + "# end\n"),
+        (line("a", word="1") + line("a", word="2"), line("a", word="3"), line("a", word="3")),
         (line("a", "other"), line("a"), line("a") + line("a", "other")),
         (line("nvcr.io", "$oauthtoken", "old"), PUBLIC, PUBLIC),
         ("# a\n\n  " + line("ab"), line("a"), "# a\n\n  " + line("ab") + line("a")),
