@@ -32,9 +32,9 @@ def test_slurm_is_told_where_the_plugin_is(built: Layout) -> None:
     assert Path(words[1]).is_file()
 
 
-def test_only_hosts_with_gpus_get_nvidia_smi(built: Layout) -> None:
+def test_only_hosts_with_gpus_get_their_commands(built: Layout) -> None:
     assert {path.name for path in (built.runtime / "bin").iterdir()} == {"enroot"}
-    assert {path.name for path in (built.runtime / "gpu-bin").iterdir()} == {"enroot", "nvidia-smi"}
+    assert {path.name for path in (built.runtime / "gpu-bin").iterdir()} == {"enroot", "nvidia-smi", "dmesg"}
 
 
 def test_everybody_can_read_it_whatever_the_umask(built: Layout) -> None:
