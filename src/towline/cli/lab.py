@@ -105,7 +105,7 @@ def reset() -> None:
     click.echo(f"The lab is as new ({time.monotonic() - begin:.1f} s).")
 
 
-@lab.command(epilog=_FAULT_EXAMPLES)
+@lab.command(epilog=_FAULT_EXAMPLES, context_settings={"ignore_unknown_options": True})
 @click.argument("name", metavar="NAME|all|list")
 @click.argument("action", metavar="[on|off]", type=click.Choice(["on", "off"]), required=False)
 @click.argument("arguments", nargs=-1)
