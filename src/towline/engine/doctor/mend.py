@@ -27,7 +27,7 @@ def repairs(findings: Sequence[Finding]) -> tuple[Repair, ...]:
 
 def described(repair: Repair) -> str:
     """What a repair does, for the question whether it may."""
-    where = "" if repair.action.endswith("here") else " on the cluster"
+    where = "" if repair.action == "chmod-here" else " on the cluster"
     return f"{'mkdir' if repair.action.startswith('mkdir') else 'make private:'} {repair.path}{where}"
 
 
