@@ -83,7 +83,7 @@ class Lab:
         _require_root()
         guard.require_free_machine(self.paths)
         if install:
-            packages.install()
+            packages.install(report)
         packages.require()
         container_runtime.require()
         with self._locked(report):

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from towline.lab import process
@@ -70,8 +70,11 @@ def require() -> None:
         )
 
 
-def install() -> None:
+def install(report: Callable[[str], None] = lambda _line: None) -> None:
     """Install what is missing, and let none of it start a service.
+
+    Args:
+        report: is told before the wait, which can take a minute or two.
 
     Raises:
         LabError: apt-get is not there or failed; what it said last is in the message.
@@ -81,6 +84,7 @@ def install() -> None:
         return
     if shutil.which("apt-get") is None:
         raise LabError("The lab needs Debian's or Ubuntu's packages, and there is no apt-get here.")
+    report(f"installing {len(packages)} packages (a minute or two): {', '.join(packages)}")
     with _no_service_starts():
         # The first finishes what an installation that was killed has left half done.
         for command in (["dpkg", "--configure", "-a"], ["apt-get", "update"], install_command(packages)):
