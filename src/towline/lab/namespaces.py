@@ -124,9 +124,10 @@ def find(layout: Layout, host: Host, program: str) -> list[int]:
     if held is None:
         return []
     inside = process.namespace(held, "pid")
-    return sorted(
+    found = [
         pid for pid in process.pids() if process.name_of(pid) == program and process.namespace(pid, "pid") == inside
-    )
+    ]
+    return sorted(found, key=process.started)
 
 
 def prepare(layout: Layout, host: Host) -> None:

@@ -63,6 +63,12 @@ def name_of(pid: int) -> str:
     return _read(pid, "comm").strip()
 
 
+def started(pid: int) -> int:
+    """When a process began, in clock ticks; its number does not tell, since numbers begin again."""
+    fields = _read(pid, "stat").rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) > 19 else 0
+
+
 def environment_value(pid: int, name: str) -> str:
     """One variable of the environment a process was started with; empty when it has none or is gone."""
     for entry in _read(pid, "environ").split("\0"):
