@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 from towline.lab import namespaces
+from towline.lab.errors import LabError
 from towline.lab.faults import native
 from towline.lab.files import write_in_place
 from towline.lab.layout import Host, Layout
@@ -15,6 +16,8 @@ from towline.lab.layout import Host, Layout
 
 def put(layout: Layout, host: Host, name: str, strength: int) -> None:
     """Have programs that start on a host from now on go through the shim NAME.c. Raises `LabError` when it is down."""
+    if not _file(layout, host).exists():
+        raise LabError(f"{host.name} was booted without a place for this.", fix="`towline lab down`, then `up`.")
     library = native.library(layout, name)
     _set_strength(namespaces.root_of(layout, host), name, strength)
     others = [line for line in _preloaded(layout, host) if f"/{name}-" not in line]
@@ -23,7 +26,7 @@ def put(layout: Layout, host: Host, name: str, strength: int) -> None:
 
 def take(layout: Layout, host: Host, name: str) -> None:
     """Undo it, in running programs, too."""
-    if namespaces.holder(layout, host) is None:
+    if namespaces.holder(layout, host) is None or not _file(layout, host).exists():
         return  # its next boot begins without
     _preload(layout, host, [line for line in _preloaded(layout, host) if f"/{name}-" not in line])
     _set_strength(namespaces.root_of(layout, host), name, 0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from towline.lab.errors import LabError
 from towline.lab.faults import record
-from towline.lab.faults.fault import Fault
+from towline.lab.faults.fault import Act, Fault
 from towline.lab.faults.record import Active
 from towline.lab.faults.registry import FAULTS, find
 from towline.lab.layout import Layout
@@ -26,8 +26,8 @@ def turn_on(layout: Layout, name: str, words: Sequence[str]) -> Active:
             _off(layout, fault, earlier)
     record.add(layout, fault, wanted.values)
     try:
-        fault.on(layout, wanted.values)
-    except (LabError, OSError):
+        _act(fault.on, layout, wanted, "on")
+    except LabError:
         with contextlib.suppress(LabError, OSError):
             fault.off(layout, wanted.values)
         record.remove(layout, fault, wanted.values)
@@ -56,9 +56,17 @@ def turn_all_off(layout: Layout) -> list[str]:
         for one in _of(layout, fault):
             try:
                 _off(layout, fault, one)
-            except (LabError, OSError) as error:
+            except LabError as error:
                 failures.append(f"{one}: {error}")
     return failures
+
+
+def _act(act: Act, layout: Layout, one: Active, where_to: str) -> None:
+    try:
+        act(layout, one.values)
+    except OSError as error:
+        fix = "`towline lab reset` mends what is down."
+        raise LabError(f"{one} could not be turned {where_to}.", why=str(error), fix=fix) from error
 
 
 def _of(layout: Layout, fault: Fault) -> list[Active]:
@@ -66,7 +74,7 @@ def _of(layout: Layout, fault: Fault) -> list[Active]:
 
 
 def _off(layout: Layout, fault: Fault, one: Active) -> None:
-    fault.off(layout, one.values)
+    _act(fault.off, layout, one, "off")
     record.remove(layout, fault, one.values)
     if fault.name == "node-crash":
         _again(layout, one.values[0])
