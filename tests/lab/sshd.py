@@ -105,12 +105,23 @@ class Server:
     def logins(self) -> int:
         return self.log.count("Accepted publickey")
 
-    def access(self, *, port: int | None = None, key: Path | None = None, connect_timeout: int = 10) -> Access:
+    def freeze(self) -> list[int]:
+        """Let no connection answer any more, as when packets are dropped silently; new ones work."""
+        frozen = [pid for child in children(self._process.pid) for pid in (child, *children(child))]
+        frozen = [pid for pid in frozen if name_of(pid) == "sshd"]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        return frozen
+
+    def access(
+        self, *, port: int | None = None, key: Path | None = None, connect_timeout: int = 10, keepalive: int = 15
+    ) -> Access:
         return Access(
             port=port or self.port,
             identity_file=key or self.key,
             known_hosts_file=self.known_hosts,
             connect_timeout=connect_timeout,
+            keepalive=keepalive,
             config_file=self.user_config,
         )
 

@@ -227,7 +227,7 @@ def test_a_cut_while_sending_is_not_started(start: Start, folder: Path) -> None:
 
     async def scene() -> Outcome:
         call = asyncio.create_task(client.run(Operation("x", "touch ran", files={"large": large})))
-        while not glob.glob(f"{server.scratch}/*/files/large"):  # noqa: ASYNC110
+        while not glob.glob(f"{server.scratch}/.towline-*/files/large"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         server.cut()
         return await call

@@ -39,6 +39,8 @@ class Access:
         identity_file: the private key to use, and no other.
         known_hosts_file: where host keys are looked up and added.
         connect_timeout: seconds for the TCP connection and the server's greeting.
+        keepalive: seconds of silence after which the server is asked whether it is there; after the third question
+            without an answer the connection is given up. It counts for connections that Towline opens.
         config_file: a file to read instead of ~/.ssh/config and the system's.
     """
 
@@ -47,6 +49,7 @@ class Access:
     identity_file: Path | None = None
     known_hosts_file: Path | None = None
     connect_timeout: int = 10
+    keepalive: int = 15
     config_file: Path | None = None
 
     def options(self) -> tuple[str, ...]:
@@ -74,20 +77,32 @@ class Access:
             _check_key(self.identity_file)
 
 
+_LENT = (
+    "A key that is mounted into a container cannot be changed from inside: mount it with the uid of the service and "
+    "mode 0400 (a Kubernetes secret: `defaultMode: 0400` and the pod's `fsGroup` unset), or with the service's group "
+    "and mode 0440, or hand over an agent's socket in SSH_AUTH_SOCK instead of the file."
+)
+
+
 def _check_key(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
         raise ConfigError(f"the key file {path} cannot be used", why=error.strerror or str(error)) from None
     if not os.access(path, os.R_OK):
-        raise ConfigError(f"the key file {path} cannot be used", why="This user may not read it.")
+        raise ConfigError(
+            f"the key file {path} cannot be used",
+            why=f"It belongs to uid {found.st_uid} (mode {stat.S_IMODE(found.st_mode):o}); this is uid {os.getuid()}.",
+            fix=_LENT,
+        )
     # A key that another user lends us (a mounted secret) can only be read through those bits.
     too_open = 0o077 if found.st_uid == os.getuid() else stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP
     if found.st_mode & too_open:
+        mend = found.st_uid == os.getuid() and not os.statvfs(path).f_flag & os.ST_RDONLY
         raise ConfigError(
             f"the key file {path} is open to other users (mode {stat.S_IMODE(found.st_mode):o})",
             why="Whoever can read a private key can log in with it.",
-            fix=f"chmod 600 {shlex.quote(str(path))}",
+            fix=f"chmod 600 {shlex.quote(str(path))}" if mend else _LENT,
         )
 
 

@@ -7,8 +7,9 @@ runner (or for a channel that has one an empty file): as long as that was not se
 from __future__ import annotations
 
 import shlex
+import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +19,8 @@ from towline.remote.framing import header, runner, server
 
 _BLOCK = 512
 _CHUNK = 256 * 1024
+_SHORT, _OCTAL = 99, 8**11
+"""The longest name and the size that a plain header has no room for."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +45,12 @@ class Payload:
     Attributes:
         header: the line in front.
         members: the archive's members in order.
+        sent: told of each piece's size after it was handed over.
     """
 
     header: bytes
     members: tuple[_Member, ...]
+    sent: Callable[[int], None] | None = None
 
     @classmethod
     def of(cls, operation: Operation, nonce: str, *, shell: str = "/bin/sh", served: bool = False) -> Payload:
@@ -68,7 +73,8 @@ class Payload:
             _member("script", _encode(operation.script)),
             _member("go", b"") if served else _member("runner", runner(shell)),
         )
-        return cls._with_header(members, nonce, "survive" if operation.survives else "stop")
+        mode = "survive" if operation.survives else "stop"
+        return cls._with_header(members, nonce, mode, operation.where, operation.sent)
 
     @classmethod
     def server(cls, nonce: str, *, shell: str = "/bin/sh") -> Payload:
@@ -76,9 +82,16 @@ class Payload:
         return cls._with_header((_member("runner", server(shell)),), nonce, "serve")
 
     @classmethod
-    def _with_header(cls, members: tuple[_Member, ...], nonce: str, mode: str) -> Payload:
+    def _with_header(
+        cls,
+        members: tuple[_Member, ...],
+        nonce: str,
+        mode: str,
+        where: str = "",
+        sent: Callable[[int], None] | None = None,
+    ) -> Payload:
         size = sum(member.length for member in members) + 2 * _BLOCK
-        return cls(header(nonce, size, mode), members)
+        return cls(header(nonce, size, mode, where), members, sent)
 
     @property
     def size(self) -> int:
@@ -86,21 +99,28 @@ class Payload:
         return len(self.header) + sum(member.length for member in self.members) + 2 * _BLOCK
 
     def chunks(self) -> Iterator[bytes]:
+        """The bytes, in order; see `_pieces`."""
+        for piece in self._pieces():
+            yield piece
+            if self.sent:
+                self.sent(len(piece))
+
+    def _pieces(self) -> Iterator[bytes]:
         """The bytes in pieces of at most a few hundred KiB; the last member's end is in the last one.
 
         Raises:
             TransferFailed: a local file cannot be read or changed its size meanwhile.
         """
-        waiting = self.header
+        waiting = bytearray(self.header)
         for member in self.members:
             waiting += member.head
             for piece in _content(member):
                 waiting += piece
                 if len(waiting) >= _CHUNK and member is not self.members[-1]:
-                    yield waiting
-                    waiting = b""
+                    yield bytes(waiting)
+                    waiting.clear()
             waiting += member.padding
-        yield waiting + bytes(2 * _BLOCK)
+        yield bytes(waiting) + bytes(2 * _BLOCK)
 
 
 def _arguments(args: tuple[str, ...]) -> bytes:
@@ -127,10 +147,21 @@ def _member(name: str, source: bytes | Path, *, kind: bytes = tarfile.REGTYPE) -
         size, executable = _measure(source)
     else:
         size = len(source)
+    if len(encoded := _encode(name)) <= _SHORT and kind == tarfile.REGTYPE and size < _OCTAL:
+        return _Member(_head(encoded, size, executable), source, size)
     info = tarfile.TarInfo(name)
     info.type, info.size, info.mode = kind, size, 0o700 if executable else 0o600
     info.mtime = 1  # tar warns of 0
     return _Member(info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape"), source, size)
+
+
+def _head(name: bytes, size: int, executable: bool) -> bytes:
+    """The header of a plain file as `tarfile` makes it, in a tenth of the time: trees have many."""
+    mode = 0o700 if executable else 0o600
+    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0" % (mode, 0, 0, size, 1)
+    head = name.ljust(100, b"\0") + numbers
+    rest = (b"0" + bytes(100) + b"ustar  \0").ljust(_BLOCK - len(head) - 8, b"\0")
+    return head + b"%06o\0 " % (sum(head) + 8 * 0x20 + sum(rest)) + rest
 
 
 def _measure(path: Path) -> tuple[int, bool]:
@@ -138,7 +169,7 @@ def _measure(path: Path) -> tuple[int, bool]:
         found = path.stat()
     except OSError as error:
         raise TransferFailed(f"{path} cannot be sent", why=error.strerror or str(error)) from None
-    if not path.is_file():
+    if not stat.S_ISREG(found.st_mode):
         raise TransferFailed(f"{path} cannot be sent", why="It is not a regular file.")
     return found.st_size, bool(found.st_mode & 0o100)
 

@@ -39,6 +39,9 @@ class Operation:
         timeout: seconds until the call ends as timed out; None waits for ever.
         survives: whether the script goes on when the caller is cancelled or the
             connection is lost (a submission does; everything else is stopped).
+        where: an absolute directory of the other side in which the operation's own directory is
+            made, so that its files can be renamed into place; empty for the usual place.
+        sent: told the number of bytes of each piece that was handed to the connection.
     """
 
     name: str
@@ -47,6 +50,8 @@ class Operation:
     files: Mapping[str, bytes | Path] = field(default_factory=dict[str, "bytes | Path"])
     timeout: float | None = 60.0
     survives: bool = False
+    where: str = ""
+    sent: Callable[[int], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fcntl import fcntl
 from typing import cast
 
 from towline.models.errors import TowlineError
@@ -19,6 +20,8 @@ from towline.remote.framing import FrameReader
 
 AFTERMATH = 5.0
 """Seconds that a program may take to end after it gave its whole answer."""
+_F_SETPIPE_SZ, _PIPE = 1031, 1 << 18
+"""Linux: a larger pipe, so that a fast stream wakes us less often."""
 _DRAIN = 1.0
 """Seconds to read on after the program itself ended, while something it left behind holds its output open."""
 
@@ -264,6 +267,10 @@ class Program(asyncio.SubprocessProtocol):
         """The program runs."""
         self._transport = cast("asyncio.SubprocessTransport", transport)
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
+        for fd in (0, 1):
+            pipe = cast("asyncio.BaseTransport", self._transport.get_pipe_transport(fd))
+            with suppress(OSError, AttributeError):
+                fcntl(pipe.get_extra_info("pipe"), _F_SETPIPE_SZ, _PIPE)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         """It wrote something."""

@@ -21,13 +21,16 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from towline.models.errors import UsageError
+
 _LINE = (
     "exec /bin/sh -c '"
     "umask 077; "
-    "read -r towline_nonce towline_size towline_mode || exit 97; "
+    "read -r towline_nonce towline_size towline_mode towline_where || exit 97; "
     'towline_gone() { rm -rf "$towline_dir"; }; '
     # GNU tar reads a pipe to its end, and stdin has none while the client is there: hence head.
-    'towline_dir=$(mktemp -d) && trap towline_gone EXIT && trap "exit 97" HUP INT PIPE TERM && '
+    'towline_dir=$(mktemp -d "${towline_where:-${TMPDIR:-/tmp}}/.towline-XXXXXX") && '
+    'trap towline_gone EXIT && trap "exit 97" HUP INT PIPE TERM && '
     'head -c "$towline_size" | tar xmf - -C "$towline_dir" && '
     '. "$towline_dir/runner"; '
     'echo "towline-$towline_nonce-refused"; exit 97'
@@ -57,9 +60,23 @@ def server(shell: str = _SHELL) -> bytes:
     return _program("runner.sh", shell) + _program("server.sh", shell)
 
 
-def header(nonce: str, size: int, mode: str) -> bytes:
-    """The line in front of the archive of `size` bytes; the mode is `stop` or `survive` when the client goes."""
-    return f"{nonce} {size} {mode}\n".encode()
+def header(nonce: str, size: int, mode: str, where: str = "") -> bytes:
+    """The line in front of the archive of `size` bytes.
+
+    Args:
+        nonce: this call's.
+        size: bytes of the archive.
+        mode: what becomes of the operation when the client goes, `stop` or `survive`.
+        where: the directory to unpack in; empty for the other side's place for temporary files.
+
+    Raises:
+        UsageError: the directory's name does not fit on the line.
+    """
+    if where.strip() != where or "\n" in where or "\0" in where or (where and not where.startswith("/")):
+        raise UsageError(
+            f"{where!r} cannot be unpacked in", why="It must be absolute, without a newline or outer spaces."
+        )
+    return f"{nonce} {size} {mode} {where}".rstrip().encode("utf-8", "surrogateescape") + b"\n"
 
 
 STOP = b"stop\n"

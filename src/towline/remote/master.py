@@ -26,7 +26,6 @@ _LOGIN = 3
 """A whole login may take this many times the connect time-out."""
 _PAUSES = (0.5, 1.0, 2.0)
 """Seconds between tries when the server drops connections before the login."""
-_KEEPALIVE = ("-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3")
 _PLAIN = ("-T", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "PermitLocalCommand=no")
 
 
@@ -160,7 +159,7 @@ class Master:
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311  only spreads clients
 
     async def _try_login(self, path: Path) -> Failure | None:
-        argv = ("ssh", *self._access.options(), *_PLAIN, *_KEEPALIVE, *self._master_options(path), "--", self.host)
+        argv = ("ssh", *self._access.options(), *_PLAIN, *self._master_options(path), "--", self.host)
         limit = self._access.connect_timeout * _LOGIN
         reply = await _ask(argv, limit)
         if reply.status == 0:
@@ -174,6 +173,7 @@ class Master:
         strict = next(iter(self._config.get("stricthostkeychecking", ())), "") in ("true", "yes")
         return (
             *("-o", f"ConnectTimeout={self._access.connect_timeout}"),
+            *("-o", f"ServerAliveInterval={self._access.keepalive}", "-o", "ServerAliveCountMax=3"),
             *(() if strict else ("-o", "StrictHostKeyChecking=accept-new")),
             *("-o", "ControlMaster=yes", "-o", f"ControlPath={quoted(path)}"),
             *("-o", f"ControlPersist={self._linger or 'yes'}", "-N", "-f"),

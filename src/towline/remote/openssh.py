@@ -30,6 +30,8 @@ _SMALL = 256 * 1024
 _REOPENS = 2
 """Times that one call has a lost connection opened again."""
 _NO_CHANNEL = re.compile(r"session request failed|refused session request|Session open refused|open failed")
+_TAR_ENDS = re.compile(r"^tar: (?:Exiting with failure status|Error is not recoverable).*", re.MULTILINE)
+"""What GNU tar says last, after the reason."""
 _MAYBE_SENT = re.compile(r"read from master failed")
 """The master died while it opened the channel; it may have passed the command on."""
 
@@ -146,9 +148,9 @@ class OpenSSH:
         """Over a kept channel what is small, but not a host's first call: it may well be the only one."""
         nonce = secrets.token_hex(16)
         master, pool, slots = self._masters[host], self._pools[host], self._slots[host]
-        payload = Payload.of(operation, nonce)
-        if sink or not self._idle or payload.size > _SMALL or host not in self._known:
+        if sink or not self._idle or host not in self._known or not _small(operation):
             await pool.trim(slots.limit - slots.busy)
+            payload = Payload.of(operation, nonce)
             argv = master.command(nonce, bootstrap_line())
             return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
         await asyncio.sleep(0)  # hear first of channels that have ended
@@ -168,6 +170,13 @@ class OpenSSH:
             await pool.trim(len(pool) - 1)
         else:
             self._slots[host].refused()
+
+
+def _small(operation: Operation) -> bool:
+    contents = operation.files.values()
+    local = any(isinstance(content, Path) for content in contents)
+    size = len(operation.script) + sum(len(content) for content in contents if isinstance(content, bytes))
+    return not local and size <= _SMALL
 
 
 def _pause(refusals: int) -> float:
@@ -199,7 +208,7 @@ def _judge(talk: Talk, host: str, master: Master, generation: int) -> Outcome | 
     if talk.ending is Ending.DONE:
         return talk.outcome(host, Ending.DONE)
     if talk.ending is Ending.NOT_STARTED:
-        return last_line(talk.words) or "the connection was lost while sending"
+        return last_line(_TAR_ENDS.sub("", talk.words)) or "the connection was lost while sending"
     if talk.first and talk.ending is None and talk.status is not None and 0 <= talk.status < 255:
         return _no_shell(talk)
     return talk.outcome(host, Ending.UNKNOWN, last_line(talk.words) or "the connection was lost")

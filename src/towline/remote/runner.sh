@@ -96,8 +96,10 @@ towline_operation() {
         [ ! -s "$towline_dir/stdout" ] || cat "$towline_dir/stdout"
         [ ! -s "$towline_dir/stderr" ] || cat "$towline_dir/stderr" >&4
     fi
-    rm -rf "$towline_dir"
+    # On a channel that goes on there is time for this while the answer travels.
+    [ -n "$towline_served" ] || rm -rf "$towline_dir"
     printf 'towline-%s-end:%d\n' "$towline_nonce" "$towline_code" >&4
     printf 'towline-%s-end:%d\n' "$towline_nonce" "$towline_code"
+    [ -z "$towline_served" ] || rm -rf "$towline_dir"
     exit 0
 }

@@ -19,9 +19,16 @@ towline_leave() {
     exit 0
 }
 
+# A directory for the next operation; the usual kind is made in advance, while an answer travels.
+towline_directory() {
+    [ -z "${towline_where-}" ] || { rm -rf "$towline_unpacked" && towline_unpacked=; }
+    [ -n "$towline_unpacked" ] ||
+        towline_unpacked=$(mktemp -d "${towline_where:-${TMPDIR:-/tmp}}/.towline-XXXXXX")
+}
+
 trap - EXIT
 trap towline_leave HUP INT PIPE TERM
-while read -r towline_nonce towline_size towline_mode <&3; do
+while read -r towline_nonce towline_size towline_mode towline_where <&3; do
     if [ "$towline_nonce" = stop ]; then
         [ -z "$towline_job" ] || kill -TERM "$towline_job"
         continue
@@ -29,7 +36,9 @@ while read -r towline_nonce towline_size towline_mode <&3; do
     [ -z "$towline_job" ] || wait "$towline_job"
     towline_job=
     # What an archive that cannot be unpacked left on stdin is no header: that is the channel's end.
-    { towline_unpacked=$(mktemp -d) && head -c "$towline_size" <&3 | tar xmf - -C "$towline_unpacked"; } 2>&4
+    {
+        towline_directory && head -c "$towline_size" <&3 | tar xmf - -C "$towline_unpacked"
+    } 2>&4
     if ! [ -f "$towline_unpacked/go" ]; then
         printf 'towline-%s-refused\n' "$towline_nonce"
         break
@@ -42,6 +51,7 @@ while read -r towline_nonce towline_size towline_mode <&3; do
     fi
     (towline_operation) 3<&- &
     [ "$towline_mode" = survive ] || towline_job=$!
-    towline_unpacked=
+    towline_unpacked='' towline_where=''
+    towline_directory
 done
 towline_leave
