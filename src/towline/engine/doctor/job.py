@@ -95,6 +95,8 @@ def _gpus(answer: Answer) -> Finding:
     seen = [line for line in reply.out.splitlines() if line.startswith("gpu ")] if reply else []
     if given in ("", "-"):
         return ok("deep-gpus", "the job asked for none")
+    if reply is not None and not reply.ok:
+        return cannot_tell("deep-gpus", f"Slurm gave {given}; the container did not start")
     if seen:
         return ok("deep-gpus", f"{len(seen)} seen in the container; Slurm gave {given}")
     if reply is None or "no-nvidia-smi" in reply.out:

@@ -12,6 +12,7 @@ from towline.slurm.doctor import Answer, Reply
 
 _OLDEST = (20, 11)
 _STYLES = ("gres", "gpus-per-node", "gres-typed")
+_NO_NODES = re.compile(r"node configuration is not available|required for job are DOWN", re.IGNORECASE)
 _DISABLED = "accounting storage is disabled"
 
 
@@ -79,12 +80,17 @@ def account(facts: Facts) -> Sequence[Finding]:
     trial = answer.reply("trial-none") if answer else None
     if not (answer and trial):
         return [_nothing("account")]
+    if (version := answer.reply("version")) and not version.ok:
+        return [cannot_tell("account", "sbatch cannot be run")]
     rows = _associations(answer)
     told = "; ".join(_association(row) for row in rows) or "not told"
     if trial.ok:
         return [ok("account", f"sbatch would take a job; associations: {told}")]
     if _away(trial):
         return [cannot_tell("account", trial.words)]
+    if _NO_NODES.search(trial.words):
+        evidence = f"sbatch says: {trial.words}; the nodes may be down or about to come"
+        return [cannot_tell("account", evidence, "On the cluster: sinfo -R; or run this again in a minute.")]
     return [fails("account", Kind.SLURM, f"sbatch would refuse a job: {trial.words}", _account_fix(facts, trial, rows))]
 
 
@@ -180,12 +186,16 @@ def _nothing(name: str) -> Finding:
 
 
 def _slurm(host: str, answer: Answer) -> Finding:
+    make = 'Set `setup` in the profile to the line that makes them available: setup = "module load slurm"'
     if not answer.has("slurm"):
-        fix = 'Set `setup` in the profile to the line that makes them available: setup = "module load slurm"'
-        return fails("slurm", Kind.CLUSTER, answer.complaints.get("no-slurm") or "sbatch was not found", fix, host=host)
+        words = answer.complaints.get("no-slurm") or "sbatch was not found"
+        return fails("slurm", Kind.CLUSTER, words, make, host=host)
     if missing := answer.all("slurm", "missing"):
-        return fails("slurm", Kind.CLUSTER, f"not there: {', '.join(missing)}", "Ask the site for them.", host=host)
-    version = (answer.reply("version") or Reply(1)).out.strip()
+        return fails("slurm", Kind.CLUSTER, f"not there: {', '.join(missing)}", make, host=host)
+    asked_version = answer.reply("version") or Reply(1)
+    if not asked_version.ok:
+        return fails("slurm", Kind.CLUSTER, f"sbatch cannot be run: {asked_version.words}", make, host=host)
+    version = asked_version.out.strip()
     config = answer.reply("config")
     if config and not config.ok:
         fix = "The controller may be restarting: try again in a while; then ask the site. Jobs that run go on."

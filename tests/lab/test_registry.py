@@ -1,0 +1,124 @@
+"""Registry credentials on the lab's cluster, and images asked for with them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.clinic import Clinic
+from tests.lab.terminal import COMMAND, Done
+from towline.lab import Lab
+
+OPEN, LOCKED = "registry.lab:5000", "registry.lab:5001"
+FILE = ".config/enroot/.credentials"
+
+
+@pytest.fixture
+def clinic(lab: Lab, tmp_path: Path) -> Iterator[Clinic]:
+    found = Clinic(lab, tmp_path)
+    found.as_alice(f"rm -f {FILE}")
+    yield found
+    found.as_alice(f"rm -f {FILE}")
+    found.end()
+
+
+@pytest.fixture
+def password(lab: Lab) -> str:
+    return (lab.paths.root / "keys" / "registry-password").read_text().strip()
+
+
+def login(clinic: Clinic, *words: str, key: str, **environment: str) -> Done:
+    """`towline registry login` with a key on stdin."""
+    done = subprocess.run(
+        [*COMMAND, "registry", "login", *words],
+        input=key,
+        env=clinic.terminal(**environment).env(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_an_image_that_anybody_may_pull(clinic: Clinic) -> None:
+    found = clinic.terminal()("registry", "check", f"{OPEN}/demo:latest", "--json")
+    assert found.code == 0, found
+    assert found.json["manifest"]["digest"].startswith("sha256:")
+    assert found.json["manifest"]["line"] == ""
+
+
+def test_an_image_that_is_not_there(clinic: Clinic) -> None:
+    found = clinic.terminal()("registry", "check", f"{OPEN}/demo:nosuch")
+    assert found.code == 66
+    assert "404" in found.err
+
+
+def test_a_registry_that_is_not_there(clinic: Clinic) -> None:
+    found = clinic.terminal()("registry", "check", "registry.lab:5999/demo")
+    assert found.code == 69
+    assert "onnect" in found.err
+
+
+def test_a_login_makes_a_locked_image_pullable(clinic: Clinic, password: str) -> None:
+    image = f"{LOCKED}/demo:latest"
+    refused = clinic.terminal()("registry", "check", image)
+    assert refused.code == 77
+    assert f"fix: towline registry login {LOCKED}" in refused.err
+    done = login(clinic, LOCKED, "--user", "puller", key=password + "\n")
+    assert done.code == 0, done
+    assert password not in done.out + done.err
+    assert clinic.as_alice(f"stat -c %a {FILE}") == "600\n"
+    found = clinic.terminal()("registry", "check", image)
+    assert found.code == 0, found
+    assert "as puller, by the line for registry.lab in /home/alice/.config/enroot/.credentials" in found.out
+    ran = clinic.terminal()("run", "--image", image, "--name", "labtest-registry", "--", "true")
+    assert ran.code == 0, ran
+
+
+def test_a_wrong_key_is_told_with_the_line_that_was_used(clinic: Clinic) -> None:
+    assert login(clinic, LOCKED, "--user", "puller", key="wrong").code == 0
+    found = clinic.terminal()("registry", "check", f"{LOCKED}/demo:latest")
+    assert found.code == 77
+    assert "401 with the line `machine registry.lab login puller`" in found.err
+    assert "wrong" not in found.err
+
+
+def test_other_lines_stay_and_nvidias_authenticator_gets_its_own(clinic: Clinic) -> None:
+    clinic.as_alice(
+        f"mkdir -p .config/enroot; printf '# mine\\nmachine x login y password a b\\n' >{FILE}; chmod 644 {FILE}"
+    )
+    assert login(clinic, "nvcr.io", key="first").code == 0
+    assert login(clinic, "nvcr.io", key="second").code == 0
+    assert clinic.as_alice(f"cat {FILE}").splitlines() == [
+        "# mine",
+        "machine x login y password a b",
+        "machine nvcr.io login $oauthtoken password second",
+        "machine authn.nvidia.com login $oauthtoken password second",
+    ]
+    assert clinic.as_alice(f"stat -c %a {FILE}") == "600\n"
+
+
+def test_the_key_of_nvidias_registry_may_come_from_the_environment(clinic: Clinic) -> None:
+    done = login(clinic, "nvcr.io", key="", NGC_KEY="from-env")
+    assert done.code == 0, done
+    assert "from-env" in clinic.as_alice(f"cat {FILE}")
+    assert "from-env" not in done.out + done.err
+
+
+def test_where_enroot_is_told_to_look_counts(clinic: Clinic) -> None:
+    clinic.settings["setup"] = "export ENROOT_CONFIG_PATH=/lustre/alice/labtest-enroot"
+    try:
+        assert login(clinic, LOCKED, "--user", "puller", key="k3y").code == 0
+        assert "k3y" in clinic.as_alice("cat /lustre/alice/labtest-enroot/.credentials")
+    finally:
+        clinic.as_alice("rm -rf /lustre/alice/labtest-enroot")
+
+
+def test_without_a_key_nothing_is_written(clinic: Clinic) -> None:
+    done = login(clinic, LOCKED, "--user", "puller", key="")
+    assert done.code == 64
+    assert clinic.as_alice(f"ls {FILE} 2>/dev/null || true") == ""

@@ -1,0 +1,166 @@
+"""A profile from a few answers, made on the lab."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.clinic import Clinic
+from tests.lab.terminal import COMMAND, Done
+from towline.config.toml import read_toml
+from towline.lab import Lab
+from towline.lab.layout import ALICE
+
+HOSTS = "login1.lab,login2.lab"
+
+
+@pytest.fixture
+def clinic(lab: Lab, tmp_path: Path) -> Iterator[Clinic]:
+    found = Clinic(lab, tmp_path)
+    yield found
+    found.end()
+
+
+def own_config(clinic: Clinic) -> dict[str, str]:
+    """A configuration directory in which there is nothing yet, and a home of its own."""
+    home = clinic.folder / "home"
+    home.mkdir(exist_ok=True)
+    return {"TOWLINE_CONFIG_DIR": str(clinic.folder / "config"), "HOME": str(home), "TOWLINE_CLUSTER": ""}
+
+
+def setup(clinic: Clinic, *words: str) -> Done:
+    """`towline setup` where nobody can be asked."""
+    return clinic.terminal(**own_config(clinic))("setup", *words)
+
+
+def access(clinic: Clinic, key: Path | None = None) -> tuple[str, ...]:
+    path = key or clinic.lab.paths.key(ALICE)
+    return ("--host", HOSTS, "--user", "alice", "--key", str(path), "--known-hosts", str(clinic.folder / "known"))
+
+
+def written(clinic: Clinic, name: str = "lab") -> dict[str, object]:
+    path = clinic.folder / "config" / "clusters.d" / f"{name}.toml"
+    assert path.stat().st_mode & 0o777 == 0o600
+    return read_toml(path)["clusters"][name]
+
+
+def test_a_profile_is_made_without_a_question_and_works(clinic: Clinic) -> None:
+    image = "/lustre/images/python.sqsh"
+    done = setup(clinic, *access(clinic), "--image", image, "--accept-host-keys", "--no-input", "--default")
+    assert done.code == 0, done
+    assert "SHA256:" in done.out
+    assert "Nothing is broken." in done.out
+    found = written(clinic)
+    assert (found["root"], found["partition"]) == ("/lustre/alice/towline", "batch")
+    assert "account" not in found
+    ran = clinic.terminal(**own_config(clinic))("run", "--name", "labtest-setup", "--", "echo", "works")
+    assert (ran.code, ran.out) == (0, "works\n"), ran
+
+
+def test_an_unknown_host_key_is_shown_and_not_taken_unasked(clinic: Clinic) -> None:
+    done = setup(clinic, *access(clinic), "--no-input")
+    assert done.code == 77
+    assert "SHA256:" in done.out
+    assert "--accept-host-keys" in done.err
+    assert not (clinic.folder / "known").exists()
+    assert not (clinic.folder / "config" / "clusters.d").exists()
+
+
+def test_what_is_missing_is_named_by_its_option(clinic: Clinic) -> None:
+    done = setup(clinic, "--no-input")
+    assert done.code == 64
+    assert "--host is missing" in done.err
+
+
+def test_a_value_that_cannot_be_right_is_refused_before_anything_is_done(clinic: Clinic) -> None:
+    done = setup(clinic, "--host", "me@login1.lab", "--no-input")
+    assert done.code == 64
+    assert "write it as the setting `user`" in done.err
+
+
+def test_a_key_is_made_when_told_to_and_what_to_do_with_it_is_said(clinic: Clinic) -> None:
+    key = clinic.folder / "new" / "id"
+    done = setup(clinic, *access(clinic, key), "--accept-host-keys", "--no-input")
+    assert done.code == 78
+    assert "--make-key" in done.err
+    done = setup(clinic, *access(clinic, key), "--accept-host-keys", "--make-key", "--no-input")
+    assert done.code == 71
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert Path(f"{key}.pub").read_text().strip() in done.out
+    assert "refused the key" in done.out
+    assert f"cat {key}.pub" in done.out
+
+
+def test_a_profile_is_not_written_over_unasked(clinic: Clinic) -> None:
+    assert setup(clinic, *access(clinic), "--accept-host-keys", "--no-input").code == 0
+    again = setup(clinic, *access(clinic), "--no-input", "--partition", "short")
+    assert again.code == 78
+    assert "--force" in again.err
+    assert written(clinic)["partition"] == "batch"
+    assert setup(clinic, *access(clinic), "--no-input", "--partition", "short", "--force").code == 0
+    assert written(clinic)["partition"] == "short"
+
+
+def test_an_alias_is_written_for_ssh(clinic: Clinic) -> None:
+    done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input", "--alias", "mylab")
+    assert done.code == 0, done
+    text = (clinic.folder / "home" / ".ssh" / "config").read_text()
+    assert text.startswith("Host mylab\n    HostName login1.lab\n    User alice\n")
+
+
+def test_the_way_to_ask_for_gpus_and_the_places_are_found(clinic: Clinic) -> None:
+    done = setup(clinic, *access(clinic), "site", "--accept-host-keys", "--no-input", "--partition", "cpu")
+    assert done.code == 0, done
+    assert "gpu_request" not in written(clinic, "site")
+
+
+def test_questions_are_asked_at_a_terminal(clinic: Clinic) -> None:
+    terminal = clinic.terminal(**own_config(clinic))
+    words = [
+        *COMMAND,
+        "setup",
+        "--key",
+        str(clinic.lab.paths.key(ALICE)),
+        "--known-hosts",
+        str(clinic.folder / "known"),
+    ]
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(words, env=terminal.env(), stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        answers = [
+            ("Login hosts", HOSTS),
+            ("User there", "alice"),
+            ("Is that the host's fingerprint", "y"),
+            ("Is that the host's fingerprint", "y"),
+            ("Partition", "short"),
+            ("Directory for jobs", ""),
+            ("Write this profile", "y"),
+        ]
+        seen = converse(ours, answers)
+        assert process.wait(120) == 0, seen
+    os.close(ours)
+    assert "SHA256:" in seen
+    assert written(clinic)["partition"] == "short"
+
+
+def converse(terminal: int, answers: list[tuple[str, str]]) -> str:
+    """Answer each question when it is asked; everything that was shown."""
+    shown, rest = "", list(answers)
+    since = 0
+    while True:
+        try:
+            data = os.read(terminal, 4096)
+        except OSError:
+            return shown
+        if not data:
+            return shown
+        shown += data.decode(errors="replace")
+        if rest and (found := re.search(re.escape(rest[0][0]) + r"[^\n]*[:\]] $", shown[since:])):
+            since += found.end()
+            os.write(terminal, f"{rest.pop(0)[1]}\n".encode())
