@@ -97,6 +97,31 @@ def test_a_key_is_made_when_told_to_and_what_to_do_with_it_is_said(clinic: Clini
     assert f"cat {key}.pub" in done.out
 
 
+@pytest.fixture
+def agent(clinic: Clinic) -> Iterator[str]:
+    """The socket of an agent that holds alice's key."""
+    socket = str(clinic.folder / "agent")
+    with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        env = {**os.environ, "SSH_AUTH_SOCK": socket}
+        subprocess.run(["ssh-add", "-q", clinic.lab.paths.key(ALICE)], env=env, check=True)
+        yield socket
+        process.terminate()
+
+
+def test_a_new_key_is_put_on_the_cluster_by_whatever_way_in_there_is(clinic: Clinic, agent: str) -> None:
+    key = clinic.folder / "new" / "id"
+    words = (*access(clinic, key), "--accept-host-keys", "--make-key", "--install-key", "--no-input")
+    try:
+        done = clinic.terminal(**own_config(clinic), SSH_AUTH_SOCK=agent)("setup", *words)
+        assert done.code == 0, done
+        public = Path(f"{key}.pub").read_text().strip()
+        assert clinic.as_alice("cat .ssh/authorized_keys").splitlines().count(public) == 1
+    finally:
+        clinic.as_alice("sed -i '/ towline [a-z]*$/d' .ssh/authorized_keys")
+
+
 def test_a_profile_is_not_written_over_unasked(clinic: Clinic) -> None:
     assert setup(clinic, *access(clinic), "--accept-host-keys", "--no-input").code == 0
     again = setup(clinic, *access(clinic), "--no-input", "--partition", "short")

@@ -100,11 +100,13 @@ class Here:
         ssh: what `ssh -V` says; empty without ssh.
         key: the profile's key file, if it names one.
         agent: the authentication agent.
+        found: the key files that ssh tries by itself and that are there, when the profile names none.
     """
 
     ssh: str = ""
     key: KeyFile | None = None
     agent: Agent = field(default_factory=Agent)
+    found: tuple[KeyFile, ...] = ()
 
 
 @dataclass(frozen=True)

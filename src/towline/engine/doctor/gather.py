@@ -6,7 +6,7 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +47,8 @@ async def gather(profile: ClusterProfile, *, opener: Opener = open_remote) -> Fa
     writer = next((login for login in logins if login.answer.fact("root", "probe") == "written"), None)
     if writer:
         await _ask(profile, writer.host, doctor_call(profile.root, probe, "remove", "", ()), opener)
+    if profile.identity_file is None:
+        here = replace(here, found=await _own_keys(logins))
     return Facts(profile, here, tuple(logins))
 
 
@@ -100,6 +102,11 @@ def _gpu_option(style: str, answer: Answer) -> str:
 async def _here(profile: ClusterProfile) -> Here:
     version, agent = await asyncio.gather(keys.ssh_version(), keys.ask_agent())
     return Here(version, await _key_file(profile.identity_file) if profile.identity_file else None, agent)
+
+
+async def _own_keys(logins: Sequence[Login]) -> tuple[KeyFile, ...]:
+    paths = sorted({os.path.expanduser(path) for login in logins for path in login.keys})  # noqa: ASYNC240
+    return tuple([await _key_file(Path(path)) for path in paths if keys.key_mode(Path(path)) is not None])
 
 
 async def _key_file(path: Path) -> KeyFile:

@@ -26,10 +26,14 @@ def key(facts: Facts) -> Sequence[Finding]:
     file = facts.here.key
     if facts.profile.transport == "local":
         return []
-    if file is None:
-        tried = sorted({path for login in facts.logins for path in login.keys})
-        return [ok("key", f"the profile names none; ssh tries the agent's and {', '.join(tried) or 'its own'}")]
-    return [_key_file(file, facts.here.agent)]
+    if file is not None:
+        return [_key_file(file, facts.here.agent)]
+    tried = sorted({path for login in facts.logins for path in login.keys})
+    # ssh passes over keys that others can read, and says so only with -v.
+    opened = [each for each in facts.here.found if each.own and (each.mode or 0) & 0o077]
+    if opened:
+        return [_key_file(opened[0], facts.here.agent)]
+    return [ok("key", f"the profile names none; ssh tries the agent's and {', '.join(tried) or 'its own'}")]
 
 
 def _key_file(file: KeyFile, agent: Agent) -> Finding:

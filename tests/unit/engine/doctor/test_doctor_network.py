@@ -66,6 +66,13 @@ def test_keys_that_can_be_used(key: KeyFile) -> None:
     assert finding("key", facts(here=Here("OpenSSH", key, Agent("/s", True, (PRINT,))))).verdict is Verdict.OK
 
 
+def test_a_key_that_ssh_would_pass_over_is_told_though_the_profile_names_none() -> None:
+    good, open_one = KeyFile("/h/id_rsa", 0o600, fingerprint=PRINT), KeyFile("/h/id_ed25519", 0o644, fingerprint=PRINT)
+    assert finding("key", facts(here=Here("OpenSSH", found=(good,)))).verdict is Verdict.OK
+    found = finding("key", facts(here=Here("OpenSSH", found=(good, open_one))))
+    assert (found.verdict, found.fix) == (Verdict.FAILS, "chmod 600 /h/id_ed25519")
+
+
 def test_without_ssh_nothing_goes() -> None:
     found = finding("ssh-client", facts(here=Here("")))
     assert found.verdict is Verdict.FAILS
