@@ -11,11 +11,12 @@ import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path, PurePosixPath
 
 from towline.models.errors import TransferFailed, UsageError
 from towline.remote.base import Operation
-from towline.remote.framing import header, runner, server
+from towline.remote.framing import TEXT, header, runner, server
 
 _BLOCK = 512
 _CHUNK = 256 * 1024
@@ -38,12 +39,23 @@ class _Member:
         return len(self.head) + self.size + len(self.padding)
 
 
+class Channel(Enum):
+    """What a channel does with an operation."""
+
+    SINGLE = "single"
+    """It ends with it."""
+    FIRST = "first"
+    """It goes on to serve others."""
+    SERVING = "serving"
+    """It has served others, and has the programs already."""
+
+
 @dataclass(frozen=True)
 class Payload:
     """Everything that goes to the other side's stdin for one operation.
 
     Attributes:
-        header: the line in front.
+        header: the line in front; for an operation without files on a serving channel all that is sent.
         members: the archive's members in order.
         sent: told of each piece's size after it was handed over.
     """
@@ -53,50 +65,37 @@ class Payload:
     sent: Callable[[int], None] | None = None
 
     @classmethod
-    def of(cls, operation: Operation, nonce: str, *, shell: str = "/bin/sh", served: bool = False) -> Payload:
+    def of(cls, operation: Operation, nonce: str, *, shell: str = "/bin/sh", to: Channel = Channel.SINGLE) -> Payload:
         """Build it; sizes of local files are taken now, their content when it is sent.
 
         Args:
             operation: what is to run.
             nonce: this call's.
             shell: the POSIX shell on the other side.
-            served: whether it goes to a server, which has the runner already.
+            to: what kind of channel takes it.
 
         Raises:
             UsageError: a file's name leads out of the operation's directory.
             TransferFailed: a local file is missing or not a regular file.
         """
+        mode = "survive" if operation.survives else "stop"
+        if to is Channel.SERVING and not operation.files and not operation.where:
+            text = _text(operation)
+            return cls(header(nonce, len(text), mode, TEXT) + text, ())
         members = (
             _member("files", b"", kind=tarfile.DIRTYPE),
             *(_member(_inside(name), content) for name, content in sorted(operation.files.items())),
             _member("args", _arguments(operation.args)),
             _member("script", _encode(operation.script)),
-            _member("go", b"") if served else _member("runner", runner(shell)),
+            _LAST[to](shell),
         )
-        mode = "survive" if operation.survives else "stop"
-        return cls._with_header(members, nonce, mode, operation.where, operation.sent)
-
-    @classmethod
-    def server(cls, nonce: str, *, shell: str = "/bin/sh") -> Payload:
-        """What makes a new channel a serving one."""
-        return cls._with_header((_member("runner", server(shell)),), nonce, "serve")
-
-    @classmethod
-    def _with_header(
-        cls,
-        members: tuple[_Member, ...],
-        nonce: str,
-        mode: str,
-        where: str = "",
-        sent: Callable[[int], None] | None = None,
-    ) -> Payload:
         size = sum(member.length for member in members) + 2 * _BLOCK
-        return cls(header(nonce, size, mode, where), members, sent)
+        return cls(header(nonce, size, mode, operation.where), members, operation.sent)
 
     @property
     def size(self) -> int:
         """Bytes in all."""
-        return len(self.header) + sum(member.length for member in self.members) + 2 * _BLOCK
+        return len(self.header) + sum(member.length for member in self.members) + len(self._end)
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes, in order; see `_pieces`."""
@@ -120,7 +119,18 @@ class Payload:
                     yield bytes(waiting)
                     waiting.clear()
             waiting += member.padding
-        yield bytes(waiting) + bytes(2 * _BLOCK)
+        yield bytes(waiting) + self._end
+
+    @property
+    def _end(self) -> bytes:
+        return bytes(2 * _BLOCK) if self.members else b""
+
+
+_LAST: dict[Channel, Callable[[str], _Member]] = {
+    Channel.SINGLE: lambda shell: _member("runner", runner(shell)),
+    Channel.FIRST: lambda shell: _member("runner", server(shell)),
+    Channel.SERVING: lambda _: _member("go", b""),
+}
 
 
 def _arguments(args: tuple[str, ...]) -> bytes:
@@ -128,6 +138,12 @@ def _arguments(args: tuple[str, ...]) -> bytes:
         if "\0" in arg:
             raise UsageError("an argument of a remote operation must not contain NUL")
     return _encode(shlex.join(("set", "--", *args)) + "\n")
+
+
+def _text(operation: Operation) -> bytes:
+    """A script that runs the operation if it is whole, and nothing of it if it was cut anywhere."""
+    body = _arguments(operation.args) + _encode(operation.script)
+    return b"towline_text='" + body.replace(b"'", b"'\\''") + b'\'\neval "$towline_text"'
 
 
 def _encode(text: str) -> bytes:

@@ -9,8 +9,8 @@ the archive's `runner`. The answers come back between marks that carry this call
     stderr  …chatter… towline-<nonce>-start⏎ data towline-<nonce>-end:<exit code>⏎
     stderr  towline-<nonce>-unattached⏎               said by our ssh's ProxyCommand: there was no connection to share
 
-A channel that serves many operations begins in the same way; its first archive holds the server, which then reads
-one header and archive after another from stdin.
+A channel that serves many operations begins in the same way; the runner of its first archive goes on to read one
+header and archive after another from stdin.
 
 The nonce has 128 random bits, and nothing that the script can see holds it, so no data looks like a mark.
 """
@@ -56,7 +56,7 @@ def runner(shell: str = _SHELL) -> bytes:
 
 
 def server(shell: str = _SHELL) -> bytes:
-    """The sh program that runs one operation after another."""
+    """The sh program that runs the operation and goes on to those that follow on stdin."""
     return _program("runner.sh", shell) + _program("server.sh", shell)
 
 
@@ -72,13 +72,15 @@ def header(nonce: str, size: int, mode: str, where: str = "") -> bytes:
     Raises:
         UsageError: the directory's name does not fit on the line.
     """
-    if where.strip() != where or "\n" in where or "\0" in where or (where and not where.startswith("/")):
+    if where.strip() != where or "\n" in where or "\0" in where or (where not in ("", TEXT) and where[0] != "/"):
         raise UsageError(
             f"{where!r} cannot be unpacked in", why="It must be absolute, without a newline or outer spaces."
         )
     return f"{nonce} {size} {mode} {where}".rstrip().encode("utf-8", "surrogateescape") + b"\n"
 
 
+TEXT = "-"
+"""In place of a directory: what follows is no archive but a script."""
 STOP = b"stop\n"
 """In place of a header: ends the operation that a serving channel is busy with."""
 

@@ -7,10 +7,10 @@ the event loop that opened it, and ends with it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 
-from towline.remote.archive import Payload
+from towline.remote.archive import Channel, Payload
 from towline.remote.base import Operation
 from towline.remote.channel import AFTERMATH, Call, Program, Talk
 from towline.remote.framing import STOP
@@ -58,10 +58,8 @@ class Kept:
         alone, and the channel ended.
         """
         first, self._fresh = self._fresh, False
-        payload = Payload.of(operation, nonce, shell=self._shell, served=True)
-        chunks = payload.chunks()
-        if first:
-            chunks = chain(Payload.server(nonce, shell=self._shell).chunks(), chunks)
+        kind = Channel.FIRST if first else Channel.SERVING
+        chunks = Payload.of(operation, nonce, shell=self._shell, to=kind).chunks()
         call = Call(nonce, None)
         timed_out = False
         status: int | None = None
@@ -121,7 +119,7 @@ class Kept:
 
 
 class Pool:
-    """The kept channels of one host that are idle.
+    """The channels of one host: those in use are counted, those that are kept and idle are held.
 
     Args:
         stay: seconds that one channel stays open without a call; the others stay shorter.
@@ -129,13 +127,34 @@ class Pool:
 
     def __init__(self, stay: float) -> None:
         self._stay = stay
+        self._used = 0
         self._idle: list[Kept] = []
 
     def __len__(self) -> int:
         return len(self._usable())
 
-    def take(self, generation: int) -> Kept | None:
-        """An idle channel of that connection, the one used last; None when there is none."""
+    @asynccontextmanager
+    async def place(self, limit: int) -> AsyncGenerator[None, None]:
+        """Room for one more channel: of so many, one that is idle is ended for it."""
+        self._used += 1
+        try:
+            await self.trim(limit - self._used)
+            yield
+        finally:
+            self._used -= 1
+
+    @asynccontextmanager
+    async def channel(self, argv: Sequence[str], generation: int, limit: int) -> AsyncGenerator[Kept, None]:
+        """A channel of that connection for one call: the idle one used last, or a new one."""
+        kept = self._take(generation)
+        async with self.place(limit):
+            kept = kept or await Kept.open(argv, generation)
+            try:
+                yield kept
+            finally:
+                await self._put(kept, room=limit - self._used + 1)
+
+    def _take(self, generation: int) -> Kept | None:
         for kept in reversed(self._usable()):
             if kept.generation == generation:
                 self._idle.remove(kept)
@@ -143,8 +162,7 @@ class Pool:
                 return kept
         return None
 
-    async def put(self, kept: Kept, *, room: int) -> None:
-        """Keep a channel that is free again, if there is room for so many."""
+    async def _put(self, kept: Kept, *, room: int) -> None:
         if not kept.usable or len(self) >= room:
             await kept.close()
             return
@@ -160,7 +178,7 @@ class Pool:
             await kept.close()
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all that are idle."""
         await self.trim(0)
 
     def _usable(self) -> list[Kept]:

@@ -17,7 +17,7 @@ from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.channel import Talk, converse
 from towline.remote.diagnosis import last_line
 from towline.remote.framing import bootstrap_line
-from towline.remote.kept import Kept, Pool
+from towline.remote.kept import Pool
 from towline.remote.master import LoginFailed, Master
 from towline.remote.slots import Slots
 
@@ -147,21 +147,14 @@ class OpenSSH:
     async def _talk(self, host: str, generation: int, operation: Operation, sink: Sink | None) -> Talk:
         """Over a kept channel what is small, but not a host's first call: it may well be the only one."""
         nonce = secrets.token_hex(16)
-        master, pool, slots = self._masters[host], self._pools[host], self._slots[host]
+        argv = self._masters[host].command(nonce, bootstrap_line())
         if sink or not self._idle or host not in self._known or not _small(operation):
-            await pool.trim(slots.limit - slots.busy)
             payload = Payload.of(operation, nonce)
-            argv = master.command(nonce, bootstrap_line())
-            return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
+            async with self._pools[host].place(self._slots[host].limit):
+                return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
         await asyncio.sleep(0)  # hear first of channels that have ended
-        kept = pool.take(generation)
-        if not kept:
-            await pool.trim(slots.limit - slots.busy)
-            kept = await Kept.open(master.command(nonce, bootstrap_line()), generation)
-        try:
+        async with self._pools[host].channel(argv, generation, self._slots[host].limit) as kept:
             return await kept.converse(operation, nonce, patience=_PATIENCE)
-        finally:
-            await pool.put(kept, room=slots.limit - slots.busy + 1)
 
     async def _give_way(self, host: str) -> None:
         """The server wants no more channels: end one that is idle, or else make do with those that there are."""

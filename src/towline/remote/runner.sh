@@ -29,7 +29,8 @@ towline_end() {
 towline_stop() {
     trap '' HUP INT PIPE TERM
     towline_stopped=yes
-    [ -z "$towline_child" ] || towline_end >/dev/null 4>&- 6>&- 7>&- &
+    # Not `[ … ] || … &`: that would be a background job either way, and `$!` no more the script.
+    if [ -n "$towline_child" ]; then towline_end >/dev/null 4>&- 6>&- 7>&- & fi
 }
 
 # The script and its arguments are read, not passed: `ps` shows them to every user of the login host. What a

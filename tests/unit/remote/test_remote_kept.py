@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from tests.lab.sshd import wait_until
 from tests.unit.remote.conftest import SHELLS
 from tests.unit.remote.lifeline import LifeLine
+from towline.remote.archive import Channel, Payload
 from towline.remote.base import Ending, Operation
 from towline.remote.channel import Talk
 from towline.remote.framing import bootstrap_line
@@ -59,6 +61,28 @@ def test_many_operations_over_one_channel(shell: str, scratch: Path) -> None:
         assert channel.stdout == again.stdout
 
     with_channel(shell, body)
+
+
+def test_a_script_alone_arrives_unchanged(shell: str, scratch: Path) -> None:
+    arguments = ("", "two words", "it's", '"$HOME`id`\\', "line\nbreak\n", "'", "é", "\udcff")
+
+    async def body(kept: Kept) -> None:
+        await talk(kept, Operation("x", "true"))
+        script = "cat <<'END'\nit's \\ $HOME\nEND\nprintf '%s\\0' \"$@\"; trap 'echo bye' EXIT; exit 3"
+        found = await talk(kept, Operation("x", script, arguments))
+        expected = b"it's \\ $HOME\n" + b"".join(os.fsencode(text) + b"\0" for text in arguments) + b"bye\n"
+        assert (found.stdout, found.out.code) == (expected, 3)
+        assert (await talk(kept, Operation("x", "if"))).out.code
+
+    with_channel(shell, body)
+
+
+def test_a_script_that_was_cut_runs_nothing(shell: str, tmp_path: Path) -> None:
+    operation = Operation("x", "touch ran; : 'it''s'; touch ran", ("'", "a b"))
+    whole = b"".join(Payload.of(operation, "0" * 32, to=Channel.SERVING).chunks()).partition(b"\n")[2]
+    for length in range(len(whole) + 1):
+        subprocess.run([shell, "-c", whole[:length]], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False)
+        assert (tmp_path / "ran").exists() == (length == len(whole))
 
 
 def test_each_operation_has_a_directory_of_its_own(shell: str, scratch: Path) -> None:
@@ -230,34 +254,33 @@ def test_without_setsid_a_channel_serves_one_operation(
     wait_for_empty(scratch)
 
 
-def test_a_pool_gives_the_channel_used_last_and_keeps_no_more_than_there_is_room_for(scratch: Path) -> None:
-    shell = SHELLS[0]
+def test_a_pool_gives_the_channel_used_last_and_opens_no_more_than_it_may(scratch: Path) -> None:
+    line = ["sh", "-c", APART, SHELLS[0], bootstrap_line(SHELLS[0])]
 
     async def scene() -> None:
         pool = Pool(60)
-        line = [shell, "-c", APART, shell, bootstrap_line(shell)]
-        channels = [await Kept.open(line, 1, shell=shell) for _ in range(3)]
-        for kept in channels:
-            await pool.put(kept, room=2)
-        assert [kept.usable for kept in channels] == [True, True, False]
-        assert pool.take(2) is None  # of another connection
-        assert pool.take(1) is channels[1]
-        await pool.put(channels[1], room=2)
-        await pool.trim(1)
-        assert [kept.usable for kept in channels] == [False, True, False]
+        async with pool.channel(line, 1, 2) as first, pool.channel(line, 1, 2) as second:
+            assert len(pool) == 0
+        assert len(pool) == 2
+        async with pool.channel(line, 1, 2) as again:
+            assert again is first  # it was given back last
+        async with pool.channel(line, 2, 2) as other:  # of another connection: the one idle longest makes room
+            assert (first.usable, second.usable, other.usable) == (True, False, True)
+        async with pool.place(1):
+            assert len(pool) == 0
         await pool.close()
-        assert len(pool) == 0
 
     asyncio.run(asyncio.wait_for(scene(), 60))
 
 
 def test_an_idle_channel_leaves_after_its_time(scratch: Path) -> None:
+    line = ["sh", "-c", APART, SHELLS[0], bootstrap_line(SHELLS[0])]
+
     async def scene() -> None:
         pool = Pool(0.05)
-        kept = await Kept.open(["sh", "-c", APART, SHELLS[0], bootstrap_line(SHELLS[0])], shell=SHELLS[0])
-        await talk(kept, Operation("x", "true"))
-        await pool.put(kept, room=1)
+        async with pool.channel(line, 0, 1) as kept:
+            await talk(kept, Operation("x", "true"))
         await kept.gone()
-        assert pool.take(0) is None
+        assert len(pool) == 0
 
     asyncio.run(asyncio.wait_for(scene(), 60))
