@@ -194,3 +194,21 @@ except ConfigError as error:
     found = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert advice in found.stdout, found.stderr
     assert "chmod" not in found.stdout
+
+
+def test_a_login_that_asks_is_refused_at_once_and_says_what_to_do(start: Start) -> None:
+    server = start("PasswordAuthentication yes", "PubkeyAuthentication no", "KbdInteractiveAuthentication yes")
+    with pytest.raises(AccessRefused, match="refused the login") as caught:
+        run(server.client(), script("true"))
+    assert "one-time code" in caught.value.fix
+    assert server.logins == 0
+
+
+def test_a_slow_or_failing_start_file_changes_no_answer(start: Start, folder: Path) -> None:
+    (folder / "rc").write_text("echo 12345; echo noise >&2; cd /; set -e; umask 0\n")
+    server = start(f'ForceCommand . {folder}/rc; eval "$SSH_ORIGINAL_COMMAND"')
+    operations = [script("false; umask; echo mine")] * 3
+    client = server.client()
+    for operation in operations:
+        [outcome] = run(client, operation)
+        assert (outcome.stdout, outcome.stderr, outcome.exit_code) == (b"0077\nmine\n", b"", 0)

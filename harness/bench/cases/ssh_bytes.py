@@ -53,7 +53,7 @@ def push() -> Reading:
             _shell(f"tar cf - -C {source} . | {shlex.join(far.command)} {there}")
 
         (far.folder / "up").mkdir()
-        return compare(subject, baseline, rounds=7)
+        return compare(subject, baseline, rounds=11)
 
 
 def _fill(path: Path, size: int) -> None:

@@ -25,8 +25,6 @@ _PATIENCE = 3.0
 """Seconds for an operation to stop on the other side before we stop listening."""
 _REFUSALS = 60.0
 """Seconds to go on trying while the server refuses channels."""
-_SMALL = 256 * 1024
-"""Bytes of an operation that may take a kept channel; a larger one would keep the others waiting."""
 _REOPENS = 2
 """Times that one call has a lost connection opened again."""
 _NO_CHANNEL = re.compile(r"session request failed|refused session request|Session open refused|open failed")
@@ -46,7 +44,7 @@ class OpenSSH:
             to be had a private one under /tmp.
         channels: calls at a time per host; fewer if the server (MaxSessions) wants that.
         linger: seconds that a connection stays for the next process; 0 ends it at `close`.
-        idle: seconds that a channel stays open for the next small call after a host's first; 0 keeps none.
+        idle: seconds that a channel stays open for the next call after a host's first; 0 keeps none.
 
     Attributes:
         calls: operations that went over a connection.
@@ -145,10 +143,13 @@ class OpenSSH:
                     return "the shared connection was lost again and again"
 
     async def _talk(self, host: str, generation: int, operation: Operation, sink: Sink | None) -> Talk:
-        """Over a kept channel what is small, but not a host's first call: it may well be the only one."""
+        """Over a kept channel, unless it is a host's first call (it may well be the only one) or a sink waits.
+
+        A kept channel hands out no answer before its end.
+        """
         nonce = secrets.token_hex(16)
         argv = self._masters[host].command(nonce, bootstrap_line())
-        if sink or not self._idle or host not in self._known or not _small(operation):
+        if sink or not self._idle or host not in self._known:
             payload = Payload.of(operation, nonce)
             async with self._pools[host].place(self._slots[host].limit):
                 return await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
@@ -163,13 +164,6 @@ class OpenSSH:
             await pool.trim(len(pool) - 1)
         else:
             self._slots[host].refused()
-
-
-def _small(operation: Operation) -> bool:
-    contents = operation.files.values()
-    local = any(isinstance(content, Path) for content in contents)
-    size = len(operation.script) + sum(len(content) for content in contents if isinstance(content, bytes))
-    return not local and size <= _SMALL
 
 
 def _pause(refusals: int) -> float:
