@@ -60,4 +60,5 @@ def test_a_reset_ends_every_fault_and_job_and_restarts_nothing(faulty: Lab) -> N
 def test_up_ends_every_fault_and_leaves_the_jobs(faulty: Lab) -> None:
     assert faulty.up() is True
     assert faulty.status().faults == ()
-    assert as_alice(faulty, f"squeue -h -n {TICKET} -t RUNNING -o %N") == "node1"
+    # The other job may start now that its nodes are back.
+    assert "node1" in as_alice(faulty, f"squeue -h -n {TICKET} -t RUNNING -o %N").split()

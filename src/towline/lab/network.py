@@ -91,9 +91,16 @@ def _lay_cables(layout: Layout, switch: int, hosts: Sequence[Host]) -> None:
             continue
         if port in there:  # its far end went with a host that died
             commands.append(f"link delete {port}")
+        else:
+            _await_gone(pid, far_end)
         commands.append(f"link add {port} type veth peer name {far_end} address {_mac(address)} netns {pid}")
         commands += [f"link set {port} master {_BRIDGE}", f"link set {port} up"]
     _ip_batch(switch, commands)
+
+
+def _await_gone(pid: int, device: str) -> None:
+    """Wait for the end of a cable whose other end died with its host: the kernel clears up in its own time."""
+    process.until(lambda: device not in _devices(pid), 20, f"the end of {device}, whose other end is gone")
 
 
 def _address(pid: int, host: Host) -> None:
