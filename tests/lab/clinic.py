@@ -70,7 +70,7 @@ class Clinic:
                 if path.is_socket():
                     leave = ["ssh", "-o", f"ControlPath={path}", "-O", "exit", "x"]
                     subprocess.run(leave, capture_output=True, check=False)
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass
