@@ -84,7 +84,8 @@ def test_a_channel_that_died_between_calls_is_replaced(start: Start) -> None:
         await asyncio.to_thread(wait_until, lambda: not channels(server))
         assert (await client.run(script("true"))).ok
         server.cut()
-        await asyncio.to_thread(wait_until, lambda: not server.master_pids())
+        # A call that goes out while the channel's end is still under way can only be told that nobody knows.
+        await asyncio.to_thread(wait_until, lambda: not server.master_pids() and not channels(server))
         assert (await client.run(script("true"))).ok
         assert server.logins == 2
 
