@@ -10,7 +10,7 @@
 # fd 6, 7: where the script's stdout and stderr go. What this file's own commands complain about is nobody's data.
 
 exec 3<&0 4>&2 </dev/null 2>/dev/null
-towline_served=
+towline_served='' towline_turn=''
 
 # Tells the operation to stop, waits up to five seconds and kills what is left.
 towline_end() {
@@ -66,7 +66,7 @@ towline_operation() {
     towline_files=$towline_served
     [ "$towline_mode" != survive ] || towline_files=yes
     if [ -n "$towline_files" ]; then
-        exec 3<&- 6>"$towline_dir/stdout" 7>"$towline_dir/stderr"
+        exec 3<&- 6>"$towline_dir/stdout$towline_turn" 7>"$towline_dir/stderr$towline_turn"
     else
         exec 6>&1 7>&4
     fi
@@ -94,13 +94,13 @@ towline_operation() {
         [ -z "$towline_watcher" ] || kill -KILL "$towline_watcher"
     fi
     if [ -n "$towline_files" ]; then
-        [ ! -s "$towline_dir/stdout" ] || cat "$towline_dir/stdout"
-        [ ! -s "$towline_dir/stderr" ] || cat "$towline_dir/stderr" >&4
+        [ ! -s "$towline_dir/stdout$towline_turn" ] || cat "$towline_dir/stdout$towline_turn"
+        [ ! -s "$towline_dir/stderr$towline_turn" ] || cat "$towline_dir/stderr$towline_turn" >&4
     fi
     # On a channel that goes on there is time for this while the answer travels.
     [ -n "$towline_served" ] || rm -rf "$towline_dir"
     printf 'towline-%s-end:%d\n' "$towline_nonce" "$towline_code" >&4
     printf 'towline-%s-end:%d\n' "$towline_nonce" "$towline_code"
-    [ -z "$towline_served" ] || rm -rf "$towline_dir"
+    [ -z "$towline_served" ] || towline_clear
     exit 0
 }

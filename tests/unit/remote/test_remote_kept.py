@@ -206,6 +206,33 @@ def test_an_operation_that_survives_answers_like_any_other(shell: str, scratch: 
     wait_for_empty(scratch)
 
 
+@pytest.mark.parametrize(
+    "leave", ["echo text >a", "mkdir .a", "ln -s nowhere ..a", "mkfifo '*'", "mkdir -- -rf", 'echo >"a\nb"']
+)
+def test_every_operation_begins_in_an_empty_directory(shell: str, scratch: Path, leave: str) -> None:
+    async def body(kept: Kept) -> None:
+        await talk(kept, Operation("x", "true"))
+        assert (await talk(kept, Operation("x", leave))).out.code == 0
+        assert (await talk(kept, Operation("x", "ls -A"))).stdout == b""
+
+    with_channel(shell, body)
+    wait_for_empty(scratch)
+
+
+def test_what_many_operations_leave_is_bounded(shell: str, scratch: Path) -> None:
+    async def body(kept: Kept) -> None:
+        for number in range(150):
+            found = await talk(kept, Operation("x", f"echo {number}; echo err {number} >&2"))
+            assert (found.stdout, found.stderr) == (f"{number}\n".encode(), f"err {number}\n".encode())
+        assert len(list(scratch.iterdir())) <= 2
+        assert len(list(scratch.rglob("std*"))) <= 2 * 64
+        sizes = (path.stat().st_size for path in scratch.rglob("std*"))
+        assert sum(size > 0 for size in sizes) <= 2  # of the last one, which may not have cleared yet
+
+    with_channel(shell, body)
+    wait_for_empty(scratch)
+
+
 def test_no_room_to_unpack_is_not_started_and_ends_the_channel(shell: str, scratch: Path) -> None:
     async def body(kept: Kept) -> None:
         await talk(kept, Operation("x", "true"))
