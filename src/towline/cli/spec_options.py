@@ -22,6 +22,7 @@ class SpecOption:
         metavar: the value's name in help; empty for a switch.
         number: whether the value is a whole number.
         many: whether the flag may be given several times.
+        pairs: whether each value is NAME=VALUE and the field a table.
     """
 
     flag: str
@@ -30,6 +31,7 @@ class SpecOption:
     metavar: str = ""
     number: bool = False
     many: bool = False
+    pairs: bool = False
 
     @property
     def parameter(self) -> str:
@@ -42,21 +44,42 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--image", "image", "Image: a .sqsh path on the cluster or a registry reference.", "IMAGE"),
         SpecOption("--name", "name", "Name of the job; made from the command when not given.", "NAME"),
         SpecOption("--shell", "shell", "Shell text to run instead of a command.", "TEXT"),
-        SpecOption("--env", "env", "Variable of the job's environment (not for secrets).", "NAME=VALUE", many=True),
+        SpecOption(
+            "--env", "env", "Variable of the environment (not for secrets).", "NAME=VALUE", many=True, pairs=True
+        ),
         SpecOption("--mount", "mounts", "Path of the cluster that the container sees.", "SRC[:DST[:ro]]", many=True),
         SpecOption("--workdir", "workdir", "Working directory in the container.", "DIR"),
         SpecOption("--mount-home", "mount_home", "Mount the home directory in the container."),
+        SpecOption("--input", "inputs", "Data that the container sees at TARGET.", "TARGET=SRC", many=True, pairs=True),
+        SpecOption("--output", "outputs", "Where a result shall go.", "PATH=DEST", many=True, pairs=True),
+        SpecOption("--label", "labels", "A name and text of your own.", "NAME=TEXT", many=True, pairs=True),
+    ),
+    "Ending and starting again": (
         SpecOption("--restart", "restart", "Start again after node faults and preemption, or not.", "on-fault|never"),
+        SpecOption("--retries", "retries", "Most new starts that faults may cost.", "N", number=True),
+        SpecOption("--signal", "signal", "Signal to every rank before the time is over.", "NAME"),
+        SpecOption("--grace", "grace", "How long before, for example 5m.", "TIME"),
+        SpecOption("--checkpoints", "resume.checkpoints", "Files whose growth shows progress.", "GLOB"),
+        SpecOption("--resume-arg", "resume.args", "Word added to the command on a new start.", "WORD", many=True),
+        SpecOption("--resume-env", "resume.env", "Variable on a new start.", "NAME=VALUE", many=True, pairs=True),
+        SpecOption("--resume-code", "resume.exit_code", "Exit code that asks for a new start.", "N", number=True),
     ),
     "Resources": (
         SpecOption("--nodes", "resources.nodes", "Number of nodes.", "N", number=True),
+        SpecOption(
+            "--gpus", "resources.gpus", "GPUs in total, spread over nodes as the site has them.", "N", number=True
+        ),
         SpecOption("--gpus-per-node", "resources.gpus_per_node", "GPUs on each node.", "N", number=True),
         SpecOption("--gpu-type", "resources.gpu_type", "Type of the GPUs, as the site names it.", "TYPE"),
         SpecOption("--tasks-per-node", "resources.tasks_per_node", "Tasks on each node.", "N", number=True),
         SpecOption("--cpus-per-task", "resources.cpus_per_task", "CPUs of each task.", "N", number=True),
-        SpecOption("--memory", "resources.memory", "Memory on each node, for example 64G.", "SIZE"),
+        SpecOption("--cpus-per-gpu", "resources.cpus_per_gpu", "CPUs for each GPU.", "N", number=True),
+        SpecOption("--memory", "resources.memory", "Memory on each node, for example 64G, or all.", "SIZE"),
+        SpecOption("--memory-per-cpu", "resources.memory_per_cpu", "Memory for each CPU.", "SIZE"),
+        SpecOption("--memory-per-gpu", "resources.memory_per_gpu", "Memory for each GPU.", "SIZE"),
         SpecOption("--time", "resources.time", "Walltime, for example 30m, 4h or 1-00:00:00.", "TIME"),
         SpecOption("--exclusive", "resources.exclusive", "Share the nodes with no other job."),
+        SpecOption("--licenses", "resources.licenses", "Licenses, as the site names them.", "NAME[:N],…"),
     ),
     "Slurm": (
         SpecOption("--partition", "partition", "Partition, or several with commas.", "NAME"),
@@ -66,7 +89,12 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--constraint", "constraint", "Features the nodes must have.", "LIST"),
         SpecOption("--nodelist", "nodelist", "Nodes that must be used.", "NODES"),
         SpecOption("--exclude", "exclude", "Nodes that must not be used.", "NODES"),
+        SpecOption("--begin", "begin", "Start not before, for example +2h or 2026-03-01T08:00.", "TIME"),
+        SpecOption("--deadline", "deadline", "Be removed when it cannot end by then.", "TIME"),
+        SpecOption("--mail-user", "mail.user", "Whom Slurm writes to.", "ADDRESS"),
+        SpecOption("--mail-type", "mail.types", "What about; END,FAIL when not given.", "LIST"),
         SpecOption("--comment", "comment", "Comment for the site and for yourself.", "TEXT"),
+        SpecOption("--sbatch", "sbatch", "Further option of sbatch, without --.", "NAME[=VALUE]", many=True),
     ),
 }
 """Heading in the help → its options."""
@@ -83,7 +111,7 @@ def spec_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `JobSpec` that the flags give; flags that were not given are left out.
 
     Raises:
-        UsageError: an `--env` is not NAME=VALUE.
+        UsageError: a value of a table such as `--env` is not NAME=VALUE.
     """
     fields: dict[str, Any] = {}
     for option in (option for group in GROUPS.values() for option in group):
@@ -97,17 +125,16 @@ def spec_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(option: SpecOption, given: Any) -> Any:
-    if option.field == "env":
-        return dict(_assignment(text) for text in given)
-    return given
+    return dict(_assignment(option, text) for text in given) if option.pairs else given
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def _assignment(option: SpecOption, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
+        taken = "; nothing is taken over from this machine's environment by name" if "env" in option.field else ""
         raise UsageError(
-            f"--env {text!r} gives no value",
-            fix=f"Write --env {text}=VALUE; nothing is taken over from this machine's environment by name.",
+            f"{option.flag} {text!r} gives no value",
+            fix=f"Write {option.flag} {text}={option.metavar.partition('=')[2]}{taken}.",
         )
     return name, value
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
+from towline.models.fields import Line
 from towline.models.image import Image
 from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
 from towline.models.values import check_absolute_path, check_job_name, check_token
@@ -151,9 +152,14 @@ class ClusterProfile(BaseModel):
         description="Walltime of jobs that name none, for example 4h or 1-00:00:00.",
         json_schema_extra=_tao("SLURM_TIME_HOURS"),
     )
-    gpu_request: Literal["gres", "gres-typed", "gpus-per-node"] = Field(
+    gpu_request: Literal["gres", "gres-typed", "gpus-per-node", "constraint"] = Field(
         default="gres",
-        description="How the site wants GPUs asked for: `--gres=gpu:N`, `--gres=gpu:TYPE:N` or `--gpus-per-node=N`.",
+        description="How the site wants GPUs asked for: `--gres=gpu:N`, `--gres=gpu:TYPE:N`, `--gpus-per-node=N`, or "
+        "`--gres=gpu:N` with the type in `--constraint`.",
+    )
+    comment: Line = Field(
+        default="",
+        description="Comment that the site wants on every job, for example a policy in JSON; a job's own is added.",
     )
     setup: Annotated[Text, AfterValidator(_one_line)] = Field(
         default="",

@@ -123,7 +123,7 @@ def _cpus(spec: JobSpec, part: Partition) -> str | None:
 
 def _memory(spec: JobSpec, part: Partition) -> str | None:
     wanted = spec.resources.memory
-    if wanted and part.memory_per_node and wanted > part.memory_per_node:
+    if isinstance(wanted, int) and part.memory_per_node and wanted > part.memory_per_node:
         return f"{wanted} MiB per node are asked for and nodes of partition {part.name} have {part.memory_per_node}"
     return None
 

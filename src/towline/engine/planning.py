@@ -109,7 +109,7 @@ def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:
 
 def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str) -> str:
     wanted = spec.resources
-    style: GpuRequest = "gpus-per-node" if profile.gpu_request == "gpus-per-node" else "gres"
+    style: GpuRequest = "gres" if profile.gpu_request == "gres-typed" else profile.gpu_request
     job = BatchJob(
         directory=directory,
         job_id=job_id,
@@ -122,8 +122,10 @@ def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory
         gpu_request=style,
         cpus_per_task=wanted.cpus_per_task,
         memory=wanted.memory,
+        memory_per_cpu=wanted.memory_per_cpu,
         time=wanted.time,
         exclusive=wanted.exclusive,
+        licenses=wanted.licenses,
         partition=spec.partition,
         account=spec.account or "",
         qos=spec.qos or "",
@@ -132,7 +134,13 @@ def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory
         nodelist=spec.nodelist or "",
         exclude=spec.exclude or "",
         comment=spec.comment,
+        begin=spec.begin or "",
+        deadline=spec.deadline or "",
+        signal=spec.warning,
+        mail_user=(spec.mail.user or "") if spec.mail else "",
+        mail_types=spec.mail.types if spec.mail else (),
         requeue=spec.restart == "on-fault",
+        options=spec.sbatch,
     )
     try:
         return render_batch(job)

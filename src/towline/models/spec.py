@@ -6,144 +6,41 @@ checked by the plan.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from towline.models.errors import SpecError
-from towline.models.image import Image
-from towline.models.values import (
-    check_absolute_path,
-    check_clean_text,
-    check_env_name,
-    check_job_name,
-    check_token,
-    parse_memory,
-    parse_walltime,
+from towline.models.fields import (
+    ClusterPath,
+    Environment,
+    ImageText,
+    Labels,
+    Line,
+    Model,
+    Text,
+    Token,
+    Tokens,
+    Walltime,
+    When,
 )
+from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_uri
+from towline.models.resources import Resources
+from towline.models.sbatch_options import check_option, read_options
+from towline.models.spec_errors import spec_error
+from towline.models.values import check_job_name
+
+__all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text", "Token", "Tokens", "Walltime"]
 
 MAX_COMMAND_BYTES = 1 << 20
-RESERVED_ENV = ("TOWLINE_", "SLURM_", "SBATCH_", "SRUN_")
-"""Prefixes of variables that belong to Towline and Slurm and cannot be set by a spec."""
+
+Uri = Annotated[str, AfterValidator(check_uri)]
+Grace = Annotated[Walltime, Field(le=65535)]
+SbatchOptions = Annotated[Mapping[str, str], BeforeValidator(read_options)]
 
 
-def _walltime(value: object) -> object:
-    return parse_walltime(value) if isinstance(value, str) else value
-
-
-def _memory(value: object) -> object:
-    return parse_memory(value) if isinstance(value, str) else value
-
-
-def _words(value: object) -> object:
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(","))
-    return value
-
-
-def _own_env_name(name: str) -> str:
-    check_env_name(name)
-    if name.startswith(RESERVED_ENV):
-        raise ValueError(f"{name} belongs to Towline or Slurm and is set by them; choose another name")
-    return name
-
-
-def _image_text(value: str) -> str:
-    Image.parse(value)
-    return value
-
-
-Token = Annotated[str, AfterValidator(check_token)]
-Tokens = Annotated[tuple[Token, ...], BeforeValidator(_words)]
-ClusterPath = Annotated[str, AfterValidator(check_absolute_path)]
-Text = Annotated[str, AfterValidator(check_clean_text)]
-EnvName = Annotated[str, AfterValidator(_own_env_name)]
-Walltime = Annotated[int, BeforeValidator(_walltime), Field(gt=0, le=366 * 86400)]
-MemoryMiB = Annotated[int, BeforeValidator(_memory), Field(gt=0)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False, validate_default=True)
-
-
-class Mount(_Model):
-    """A path of the cluster that the container sees.
-
-    Attributes:
-        source: absolute path on the cluster; must exist when the job is submitted.
-        target: absolute path in the container.
-        mode: `rw` or `ro`.
-    """
-
-    source: ClusterPath
-    target: ClusterPath
-    mode: Literal["rw", "ro"] = "rw"
-
-    @classmethod
-    def parse(cls, text: str) -> Mount:
-        """Read `SRC`, `SRC:DST` or `SRC:DST:ro`.
-
-        Raises:
-            ValueError: it has more parts, an empty one, or another mode.
-        """
-        source, *rest = text.split(":")
-        if len(rest) > 2 or (len(rest) == 2 and rest[1] not in ("ro", "rw")):
-            raise ValueError(f"{text!r} is not a mount; write SRC, SRC:DST or SRC:DST:ro")
-        mode = "ro" if rest[1:] == ["ro"] else "rw"
-        return cls(source=source, target=rest[0] if rest else source, mode=mode)
-
-
-def _mount(value: object) -> object:
-    return Mount.parse(value) if isinstance(value, str) else value
-
-
-AnyMount = Annotated[Mount, BeforeValidator(_mount)]
-
-
-class Resources(_Model):
-    """What is asked of Slurm for the whole allocation.
-
-    Attributes:
-        nodes: number of nodes.
-        gpus_per_node: GPUs on each node; 0 asks for none.
-        gpu_type: type of the GPUs as the site's gres names it; any when empty.
-        tasks_per_node: tasks of the step on each node; 1 suits torchrun, accelerate and TAO entrypoints.
-        cpus_per_task: CPUs of each task; the site's default when not given.
-        memory: memory per node in MiB (`64G` is read too); the site's default when not given.
-        time: walltime in seconds (`4h`, `30m`, `1-00:00:00` are read too); the profile's or the
-            partition's default when not given.
-        exclusive: whether the nodes are shared with no other job.
-    """
-
-    nodes: Count = 1
-    gpus_per_node: Annotated[int, Field(ge=0, le=1024)] = 0
-    gpu_type: Token | None = None
-    tasks_per_node: Count = 1
-    cpus_per_task: Count | None = None
-    memory: MemoryMiB | None = None
-    time: Walltime | None = None
-    exclusive: bool = False
-
-    @model_validator(mode="after")
-    def _type_of_something(self) -> Resources:
-        if self.gpu_type and not self.gpus_per_node:
-            raise ValueError("gpu_type: say with gpus_per_node how many GPUs of that type each node needs")
-        return self
-
-
-class JobSpec(_Model):
+class JobSpec(Model):
     """One job: an image, a command, and what it needs.
 
     Attributes:
@@ -160,14 +57,27 @@ class JobSpec(_Model):
         mounts: paths of the cluster that the container sees, added to the profile's.
         workdir: working directory in the container; the image's own when not given.
         mount_home: whether the user's home directory is mounted in the container.
+        inputs: path in the container → where its data comes from: an absolute path of the cluster or a URI.
+        outputs: path below the results directory → where it shall go.
+        begin: time before which the job does not start.
+        deadline: time by which it must have ended; Slurm removes it when it cannot.
+        signal: signal to every rank before the walltime ends, so that the command can save its work: `TERM`,
+            `INT`, `HUP`, `USR1` or `USR2`; `TERM` when only `grace` is given.
+        grace: seconds before the end at which the signal comes (`5m` is read too; 60 when only `signal` is given).
+            Slurm may send it up to a minute early (sbatch(1), `--signal`).
         restart: `on-fault` lets Slurm start the job again after node faults and preemption; `never` does not.
-        comment: comment for the user and the site (some sites read policy from it).
+        retries: the most new starts that faults may cost.
+        resume: how the command goes on where it stopped; without it a job that ran out of time is over.
+        mail: mail that Slurm sends.
+        comment: comment for the user and the site (some sites read policy from it), added to the profile's.
+        labels: names and texts of your own, kept with the job.
+        sbatch: further options of `sbatch`, name → value; empty for those that take none.
     """
 
     version: Literal[1] = 1
     command: tuple[Text, ...] = ()
     shell: Text = ""
-    image: Annotated[str, AfterValidator(_image_text)] | None = None
+    image: ImageText | None = None
     name: Annotated[str, AfterValidator(check_job_name)] = "job"
     resources: Resources = Resources()
     partition: Tokens = ()
@@ -177,12 +87,23 @@ class JobSpec(_Model):
     constraint: Token | None = None
     nodelist: Token | None = None
     exclude: Token | None = None
-    env: Mapping[EnvName, Text] = Field(default_factory=dict)
+    env: Environment = Field(default_factory=dict)
     mounts: tuple[AnyMount, ...] = ()
     workdir: ClusterPath | None = None
     mount_home: bool = False
+    inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
+    outputs: Mapping[Line, Uri] = Field(default_factory=dict)
+    begin: When | None = None
+    deadline: When | None = None
+    signal: Signal | None = None
+    grace: Grace | None = None
     restart: Literal["on-fault", "never"] = "on-fault"
-    comment: Text = ""
+    retries: Annotated[int, Field(ge=0, le=100)] = 10
+    resume: Resume | None = None
+    mail: Mail | None = None
+    comment: Line = ""
+    labels: Labels = Field(default_factory=dict)
+    sbatch: SbatchOptions = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -201,8 +122,22 @@ class JobSpec(_Model):
             raise ValueError("the command is empty: its first word has no characters")
         if sum(len(word.encode()) for word in self.command) + len(self.shell.encode()) > MAX_COMMAND_BYTES:
             raise ValueError("the command is longer than 1 MiB; put it into a file and run that")
-        if any(ord(char) < 32 or ord(char) == 127 for char in self.comment):
-            raise ValueError("comment: it must be one line, for it stands in an #SBATCH line")
+        return self
+
+    @model_validator(mode="after")
+    def _options_that_can_stand(self) -> JobSpec:
+        for name, value in self.sbatch.items():
+            try:
+                check_option(name, value)
+            except ValueError as error:
+                raise ValueError(f"sbatch.{error}") from None
+        return self
+
+    @model_validator(mode="after")
+    def _outputs_below_results(self) -> JobSpec:
+        for path in self.outputs:
+            if path.startswith("/") or ".." in path.split("/"):
+                raise ValueError(f"outputs: {path!r} must be a path below the results directory")
         return self
 
     @classmethod
@@ -215,7 +150,14 @@ class JobSpec(_Model):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            raise spec_error(error) from None
+            raise spec_error(error, cls) from None
+
+    @property
+    def warning(self) -> tuple[str, int] | None:
+        """The signal before the walltime ends, and how many seconds before; None for no warning."""
+        if self.signal is None and self.grace is None:
+            return None
+        return self.signal or "TERM", self.grace or 60
 
     @property
     def command_line(self) -> str:
@@ -233,27 +175,3 @@ def name_of_command(command: object) -> str:
     clean = "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in base)
     clean = clean.removesuffix(".py").removesuffix(".sh").lstrip("_.-")[:40]
     return f"job-{clean}" if clean.isdigit() else clean or "job"
-
-
-def spec_error(error: ValidationError) -> SpecError:
-    """The validation's findings as one error in the user's words."""
-    findings = [_finding(dict(item)) for item in error.errors(include_url=False, include_context=False)]
-    return SpecError(
-        "the job cannot be run as it is described",
-        why="\n".join(findings),
-        fix="Correct the value and run the command again; nothing was sent to the cluster.",
-    )
-
-
-def _finding(item: dict[str, Any]) -> str:
-    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
-    if item["type"] == "extra_forbidden":
-        return f"{where}: there is no such setting{_near(where)}"
-    reason = str(item["msg"]).removeprefix("Value error, ")
-    return f"{where}: {reason}" if where else reason
-
-
-def _near(where: str) -> str:
-    known = [*JobSpec.model_fields, *(f"resources.{name}" for name in Resources.model_fields)]
-    found = [name for name in known if name.endswith("." + where)] or difflib.get_close_matches(where, known, n=3)
-    return f"; did you mean {' or '.join(found)}?" if found else ""

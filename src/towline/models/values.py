@@ -122,6 +122,17 @@ def check_token(value: str) -> str:
     return value
 
 
+def check_one_line(value: str) -> str:
+    """One line without control characters, as an `#SBATCH` line or a table can show it.
+
+    Raises:
+        ValueError: the text has more lines, or a control character.
+    """
+    if any(ord(char) < 32 or ord(char) == 127 for char in value):
+        raise ValueError(f"{value!r} must be one line without control characters")
+    return value
+
+
 def check_clean_text(value: str) -> str:
     """Text without NUL bytes, which no shell, file name or argument can carry.
 

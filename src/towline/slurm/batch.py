@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
 
@@ -15,8 +15,9 @@ from towline.models.values import check_token, format_walltime
 if TYPE_CHECKING:
     from jinja2 import Template
 
-GpuRequest = Literal["gres", "gpus-per-node"]
-"""How a site wants GPUs to be asked for: `--gres=gpu:[TYPE:]N` or `--gpus-per-node=[TYPE:]N`."""
+GpuRequest = Literal["gres", "gpus-per-node", "constraint"]
+"""How a site wants GPUs to be asked for: `--gres=gpu:[TYPE:]N`, `--gpus-per-node=[TYPE:]N`, or `--gres=gpu:N` with the
+type as a feature in `--constraint`."""
 
 Directive = tuple[str, str | None]
 """Name and value of one option; None for an option that takes none."""
@@ -26,6 +27,8 @@ COMMENT_WIDTH = 110
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.+@:/=,%\[\]&|*()~^{}-]+")
 _HET_WORDS = re.compile(r"(het|pack)(?=job)", re.IGNORECASE)
+_NICE = re.compile(r"nice=-?\d+")
+_FEATURE = re.compile(r"[A-Za-z0-9_.:*-]+(?:&[A-Za-z0-9_.:*-]+)*")
 _GPU_TYPE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
@@ -45,13 +48,19 @@ class BatchJob:
         gpu_type: type in the site's gres, empty for any.
         gpu_request: how the site wants GPUs to be asked for.
         cpus_per_task: CPUs of each task.
-        memory: MiB on each node.
+        memory: MiB on each node, or `all` for what the nodes have.
+        memory_per_cpu: MiB for each CPU.
         time: walltime in seconds, rounded up to whole minutes.
         exclusive: whether no other job shares the nodes.
+        licenses: as the site names them.
         partition: one or several partitions.
         account, qos, reservation, constraint, nodelist, exclude: passed on as they are.
         comment: any single line; sites may read policy from it.
+        begin, deadline: times in Slurm's own forms.
+        signal: name and seconds of the signal to the ranks before the walltime ends.
+        mail_user, mail_types: whom Slurm writes to, and about what.
         requeue: whether Slurm may start the job again after node faults and preemption.
+        options: further options, name → value; `gres` among them joins the GPUs.
     """
 
     directory: str
@@ -65,9 +74,11 @@ class BatchJob:
     gpu_type: str = ""
     gpu_request: GpuRequest = "gres"
     cpus_per_task: int | None = None
-    memory: int | None = None
+    memory: int | Literal["all"] | None = None
+    memory_per_cpu: int | None = None
     time: int | None = None
     exclusive: bool = False
+    licenses: tuple[str, ...] = ()
     partition: tuple[str, ...] = ()
     account: str = ""
     qos: str = ""
@@ -76,7 +87,13 @@ class BatchJob:
     nodelist: str = ""
     exclude: str = ""
     comment: str = ""
+    begin: str = ""
+    deadline: str = ""
+    signal: tuple[str, int] | None = None
+    mail_user: str = ""
+    mail_types: tuple[str, ...] = ()
     requeue: bool = True
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def render_batch(job: BatchJob) -> str:
@@ -94,47 +111,73 @@ def directives(job: BatchJob) -> tuple[Directive, ...]:
     Raises:
         ValueError: a value cannot stand in a directive; the sentence names the option.
     """
-    return tuple(_checked(option) for part in (_size, _where, _files, _rules) for option in part(job))
+    parts = (_size, _where, _when, _files, _rules, _further)
+    return tuple(_checked(option) for part in parts for option in part(job))
 
 
 def _size(job: BatchJob) -> Iterator[Directive]:
     yield "nodes", str(job.nodes)
     yield "ntasks-per-node", str(job.tasks_per_node)
-    if job.gpus_per_node:
-        yield _gpus(job)
+    yield from _generic(job)
     if job.cpus_per_task is not None:
         yield "cpus-per-task", str(job.cpus_per_task)
     if job.nodes > 1:
         yield "wait-all-nodes", "1"
     if job.memory is not None:
-        yield "mem", f"{job.memory}M"
+        yield "mem", "0" if job.memory == "all" else f"{job.memory}M"
+    if job.memory_per_cpu is not None:
+        yield "mem-per-cpu", f"{job.memory_per_cpu}M"
     if job.exclusive:
         yield "exclusive", None
+    if job.licenses:
+        yield "licenses", ",".join(job.licenses)
     if job.time is not None:
         yield "time", format_walltime(job.time)
 
 
-def _gpus(job: BatchJob) -> Directive:
+def _generic(job: BatchJob) -> Iterator[Directive]:
+    """GPUs and other generic resources; a second `--gres` would take the place of the first, so they share one."""
     if job.gpu_type and not _GPU_TYPE.fullmatch(job.gpu_type):
         raise ValueError(f"gpu type: {job.gpu_type!r} is not a type of GPU (letters, digits and ._-)")
-    wanted = f"{job.gpu_type}:{job.gpus_per_node}" if job.gpu_type else str(job.gpus_per_node)
-    return ("gres", f"gpu:{wanted}") if job.gpu_request == "gres" else ("gpus-per-node", wanted)
+    typed = f"{job.gpu_type}:" if job.gpu_type and job.gpu_request != "constraint" else ""
+    if job.gpus_per_node and job.gpu_request == "gpus-per-node":
+        yield "gpus-per-node", f"{typed}{job.gpus_per_node}"
+    gpus = f"gpu:{typed}{job.gpus_per_node}" if job.gpus_per_node and job.gpu_request != "gpus-per-node" else ""
+    if wanted := ",".join(filter(None, (gpus, job.options.get("gres", "")))):
+        yield "gres", wanted
+
+
+def _constraint(job: BatchJob) -> str:
+    """The nodes' features, with the GPU's type among them where a site wants it so."""
+    if job.gpu_request != "constraint" or not job.gpu_type or not job.gpus_per_node:
+        return job.constraint
+    if not job.constraint:
+        return job.gpu_type
+    return (
+        f"{job.gpu_type}&{job.constraint}"
+        if _FEATURE.fullmatch(job.constraint)
+        else f"{job.gpu_type}&({job.constraint})"
+    )
 
 
 def _where(job: BatchJob) -> Iterator[Directive]:
     yield "job-name", job.token
-    for name, value in (
+    yield from _given(
         ("account", job.account),
         ("partition", ",".join(job.partition)),
         ("qos", job.qos),
         ("reservation", job.reservation),
-        ("constraint", job.constraint),
+        ("constraint", _constraint(job)),
         ("nodelist", job.nodelist),
         ("exclude", job.exclude),
         ("comment", job.comment),
-    ):
-        if value:
-            yield name, value
+    )
+
+
+def _when(job: BatchJob) -> Iterator[Directive]:
+    yield from _given(("begin", job.begin), ("deadline", job.deadline))
+    if job.signal:
+        yield "signal", "{}@{}".format(*job.signal)
 
 
 def _files(job: BatchJob) -> Iterator[Directive]:
@@ -146,8 +189,19 @@ def _files(job: BatchJob) -> Iterator[Directive]:
 
 
 def _rules(job: BatchJob) -> Iterator[Directive]:
+    yield from _given(("mail-user", job.mail_user), ("mail-type", ",".join(job.mail_types)))
     yield ("requeue" if job.requeue else "no-requeue"), None
     yield "export", "NONE"
+
+
+def _further(job: BatchJob) -> Iterator[Directive]:
+    for name, value in job.options.items():
+        if name != "gres":
+            yield name, value or None
+
+
+def _given(*options: tuple[str, str]) -> Iterator[Directive]:
+    return ((name, value) for name, value in options if value)
 
 
 _FREE_TEXT = frozenset({"comment"})
@@ -164,7 +218,7 @@ def _checked(option: Directive) -> Directive:
         _check_printable(value)
         if name in _PATHS:
             _check_path(value)
-        elif name not in _FREE_TEXT:
+        elif name not in _FREE_TEXT and not _NICE.fullmatch(f"{name}={value}"):
             check_token(value)
         if name in _NODE_NAMES and "/" in value:
             raise ValueError(f"{value!r} would be read by sbatch as the name of a file that lists nodes")

@@ -47,11 +47,21 @@ SHAPES: dict[str, BatchJob] = {
         constraint="[rack1|rack2]&nvme",
         nodelist="node[1-2]",
         exclude="node3,node4",
+        licenses=("matlab:2", "fluent@db:1"),
+        begin="2026-03-01T08:00",
+        deadline="now+7days",
+        signal=("USR1", 300),
+        mail_user="alice@example.org",
+        mail_types=("END", "FAIL"),
+        options={"switches": "2@1:00:00", "gres": "nvme:1", "hold": "", "nice": "-5"},
         comment='{"OccupiedIdleGPUsJobReaper":{"exemptIdleTimeMins":"60"}} # it\'s \\o/',
         attempt=2,
     ),
     "typed-gres": job(gpus_per_node=4, gpu_type="h100"),
     "gpus-per-node": job(gpus_per_node=4, gpu_type="h100", gpu_request="gpus-per-node"),
+    "gpu-feature": job(gpus_per_node=4, gpu_type="h100", gpu_request="constraint", constraint="rack1|rack2"),
+    "all-memory": job(memory="all", exclusive=True),
+    "memory-per-cpu": job(memory_per_cpu=2048, cpus_per_task=4),
     "odd-root": job(directory="/data/100% ours/it's hetjob/jobs/k3q9p0abc"),
 }
 
@@ -105,6 +115,9 @@ def test_the_body_hands_over_to_the_supervisor(shape: str, tmp_path: Path) -> No
         ("directory", "/a\\b"),
         ("directory", "/a\nb"),
         ("gpu_type", "h100:8"),
+        ("begin", "now +1hour"),
+        ("options", {"switches": "1\n#SBATCH --wrap=x"}),
+        ("licenses", ("a b",)),
     ],
 )
 def test_a_value_that_cannot_stand_in_a_directive_is_refused(field: str, value: object) -> None:

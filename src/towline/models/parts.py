@@ -1,0 +1,143 @@
+"""Smaller parts of a job's description: mounts, mail, signals, and how a job goes on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from towline.models.fields import ClusterPath, Environment, Line, Model, Text, Token
+from towline.models.values import check_absolute_path
+
+SIGNALS = {"HUP": 1, "INT": 2, "USR1": 10, "USR2": 12, "TERM": 15}
+"""Signals that the prelude hands on to the command, with Linux' numbers."""
+
+MailType = Literal[
+    "NONE",
+    "ALL",
+    "BEGIN",
+    "END",
+    "FAIL",
+    "REQUEUE",
+    "INVALID_DEPEND",
+    "STAGE_OUT",
+    "TIME_LIMIT",
+    "TIME_LIMIT_90",
+    "TIME_LIMIT_80",
+    "TIME_LIMIT_50",
+    "ARRAY_TASKS",
+]
+"""The words of `sbatch --mail-type` (sbatch(1))."""
+
+
+class Mount(Model):
+    """A path of the cluster that the container sees.
+
+    Attributes:
+        source: absolute path on the cluster; must exist when the job is submitted.
+        target: absolute path in the container.
+        mode: `rw` or `ro`.
+    """
+
+    source: ClusterPath
+    target: ClusterPath
+    mode: Literal["rw", "ro"] = "rw"
+
+    @classmethod
+    def parse(cls, text: str) -> Mount:
+        """Read `SRC`, `SRC:DST` or `SRC:DST:ro`.
+
+        Raises:
+            ValueError: it has more parts, an empty one, or another mode.
+        """
+        source, *rest = text.split(":")
+        if len(rest) > 2 or (len(rest) == 2 and rest[1] not in ("ro", "rw")):
+            raise ValueError(f"{text!r} is not a mount; write SRC, SRC:DST or SRC:DST:ro")
+        mode = "ro" if rest[1:] == ["ro"] else "rw"
+        return cls(source=source, target=rest[0] if rest else source, mode=mode)
+
+
+def _mount(value: object) -> object:
+    return Mount.parse(value) if isinstance(value, str) else value
+
+
+def _mail_types(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip().upper() for part in value.split(","))
+    return value
+
+
+def _signal(value: object) -> object:
+    """The signal's name; numbers and names with SIG before them are read too."""
+    text = str(value).strip().upper().removeprefix("SIG")
+    by_number = {str(number): name for name, number in SIGNALS.items()}
+    return by_number.get(text, text)
+
+
+AnyMount = Annotated[Mount, BeforeValidator(_mount)]
+Signal = Annotated[Literal["HUP", "INT", "USR1", "USR2", "TERM"], BeforeValidator(_signal)]
+
+
+class Mail(Model):
+    """Mail that Slurm sends.
+
+    Attributes:
+        user: address or user name; the submitting user when not given.
+        types: what Slurm writes about, in the words of `sbatch --mail-type`.
+    """
+
+    user: Token | None = None
+    types: Annotated[tuple[MailType, ...], BeforeValidator(_mail_types), Field(min_length=1)] = ("END", "FAIL")
+
+
+class Resume(Model):
+    """How the command goes on where it stopped, when it is started again. At least one of the first two is needed.
+
+    Attributes:
+        checkpoints: glob whose newest file shows how far the work is; relative ones lie in the results directory.
+        exit_code: the code with which the command says that it stopped by itself and wants to be started again.
+        args: words that are added to the command when it starts again.
+        env: variables that are set in addition when it starts again.
+        without_progress: starts in a row without a newer checkpoint after which the job is given up.
+    """
+
+    checkpoints: Line = ""
+    exit_code: Annotated[int, Field(ge=1, le=119)] | None = None
+    args: tuple[Text, ...] = ()
+    env: Environment = Field(default_factory=dict)
+    without_progress: Annotated[int, Field(ge=1, le=100)] = 3
+
+    @model_validator(mode="after")
+    def _progress_can_be_seen(self) -> Resume:
+        if not self.checkpoints and self.exit_code is None:
+            raise ValueError("give checkpoints or exit_code, by which it is seen that the work moves forward")
+        if ".." in self.checkpoints.split("/"):
+            raise ValueError("checkpoints: it must not contain '..'")
+        return self
+
+
+def check_uri(text: str) -> str:
+    """Where data comes from or goes to: an absolute path of the cluster, or a URI with its scheme.
+
+    Raises:
+        ValueError: it is relative, local, or has no scheme.
+    """
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme.isascii() and scheme.replace("_", "").replace("+", "").isalnum() and rest:
+        if scheme == "file":
+            raise ValueError(f"{text!r} lies on this machine; bring it to the cluster first, and give its path there")
+        return text
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} is neither an absolute path on the cluster nor a URI such as s3://bucket/data")
+    return check_absolute_path(text)
+
+
+def shared_path(uri: str) -> str | None:
+    """The path on the cluster's shared file system that a URI means; None for data that lies elsewhere.
+
+    `lustre:///a` means `/a`, and `slurm://host/p` means `/host/p`, as TAO writes it.
+    """
+    if uri.startswith("/"):
+        return uri
+    scheme, _, rest = uri.partition("://")
+    return "/" + rest.lstrip("/") if scheme in ("lustre", "slurm") else None

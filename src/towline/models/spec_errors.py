@@ -1,0 +1,68 @@
+"""What is wrong with a job's description, in the words of its keys."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from towline.models.errors import SpecError
+
+NEAR = 3
+"""How many near names an unknown one gets at most."""
+
+
+def spec_error(error: ValidationError, model: type[BaseModel]) -> SpecError:
+    """The validation's findings as one error in the user's words."""
+    items = error.errors(include_url=False, include_context=False)
+    return SpecError(
+        "the job cannot be run as it is described",
+        why="\n".join(finding(dict(item), model) for item in items),
+        fix="Correct the value and run the command again; nothing was sent to the cluster.",
+    )
+
+
+def finding(item: dict[str, Any], model: type[BaseModel]) -> str:
+    """One finding of pydantic as a sentence that begins with the key it is about."""
+    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
+    if item["type"] == "extra_forbidden":
+        return f"{where}: there is no such setting{near(where, model)}"
+    reason = str(item["msg"]).removeprefix("Value error, ")
+    return f"{where}: {reason}" if where else reason
+
+
+def near(where: str, model: type[BaseModel]) -> str:
+    """A question with the keys that may have been meant; nothing when none is near.
+
+    A key of another table counts, too: people write `gpus` where `resources.gpus` belongs.
+    """
+    known = list(keys(model))
+    last = where.rpartition(".")[2]
+    by_last: dict[str, list[str]] = {}
+    for name in known:
+        by_last.setdefault(name.rpartition(".")[2], []).append(name)
+    found = by_last.get(last) or difflib.get_close_matches(where, known, n=NEAR)
+    if not found:
+        found = [name for word in difflib.get_close_matches(last, by_last, n=NEAR) for name in by_last[word]]
+    return f"; did you mean {' or '.join(found[:NEAR])}?" if found else ""
+
+
+def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every key of a model with those of the tables in it, dotted."""
+    for name, field in model.model_fields.items():
+        yield prefix + name
+        for table in tables(field.annotation):
+            yield from keys(table, f"{prefix}{name}.")
+
+
+def tables(annotation: object) -> Iterator[type[BaseModel]]:
+    """The models in an annotation such as `Mail | None`; lists and mappings of models are not looked into."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        for part in typing.get_args(annotation):
+            yield from tables(part)
