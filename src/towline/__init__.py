@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as checkers know it from typing, whose import would tak
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster, AsyncJob
     from towline.engine.facade import Cluster, Job
+    from towline.models.dependency import Dependency
     from towline.models.errors import TowlineError
     from towline.models.job import Attempt, JobRecord, JobState
     from towline.models.spec import JobSpec, Mount, Resources
@@ -21,6 +22,7 @@ __all__ = [
     "AsyncJob",
     "Attempt",
     "Cluster",
+    "Dependency",
     "Job",
     "JobRecord",
     "JobSpec",
@@ -36,6 +38,7 @@ _HOMES = {
     "AsyncJob": "towline.engine.cluster",
     "Attempt": "towline.models.job",
     "Cluster": "towline.engine.facade",
+    "Dependency": "towline.models.dependency",
     "Job": "towline.engine.facade",
     "JobRecord": "towline.models.job",
     "JobSpec": "towline.models.spec",

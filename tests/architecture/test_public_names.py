@@ -12,6 +12,7 @@ PUBLIC = {
     "AsyncJob",
     "Attempt",
     "Cluster",
+    "Dependency",
     "Job",
     "JobRecord",
     "JobSpec",

@@ -96,6 +96,14 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--comment", "comment", "Comment for the site and for yourself.", "TEXT"),
         SpecOption("--sbatch", "sbatch", "Further option of sbatch, without --.", "NAME[=VALUE]", many=True),
     ),
+    "Other jobs first (each by id, Slurm id or name)": (
+        SpecOption("--afterok", "depends_on", "Start once that job has succeeded.", "JOB", many=True),
+        SpecOption("--afterany", "depends_on", "Start once that job has ended.", "JOB", many=True),
+        SpecOption("--afternotok", "depends_on", "Start once that job has ended otherwise.", "JOB", many=True),
+        SpecOption("--after", "depends_on", "Start once that job began or was cancelled.", "JOB", many=True),
+        SpecOption("--aftercorr", "depends_on", "Start each task after the same task of that array.", "JOB", many=True),
+        SpecOption("--singleton", "depends_on", "Start once every other job of this one's name has ended."),
+    ),
 }
 """Heading in the help → its options."""
 
@@ -120,12 +128,20 @@ def spec_fields(values: Mapping[str, Any]) -> dict[str, Any]:
             continue
         table, _, name = option.field.rpartition(".")
         target = fields.setdefault(table, {}) if table else fields
-        target[name] = _value(option, given)
+        if name == "depends_on":
+            target[name] = [*target.get(name, ()), *_dependencies(option, given)]
+        else:
+            target[name] = _value(option, given)
     return fields
 
 
 def _value(option: SpecOption, given: Any) -> Any:
     return dict(_assignment(option, text) for text in given) if option.pairs else given
+
+
+def _dependencies(option: SpecOption, given: Any) -> list[dict[str, str]]:
+    """Several flags fill this field: each says in its name what is waited for."""
+    return [{"kind": option.parameter, "job": job} for job in given] if option.many else [{"kind": option.parameter}]
 
 
 def _assignment(option: SpecOption, text: str) -> tuple[str, str]:

@@ -66,8 +66,7 @@ def _withdrawn(session: Session, record: JobRecord) -> JobRecord:
 async def _confirmed(session: Session, record: JobRecord) -> JobRecord:
     pace, until = Pace(0.2, 5.0), time.monotonic() + CONFIRM_SECONDS
     while True:
-        await observation.poll(session, [record])
-        record = session.store.job(record.id) or record
+        (record,) = await observation.poll(session, [record])
         if record.state.ended or time.monotonic() > until:
             return record
         await asyncio.sleep(pace.quiet())

@@ -12,6 +12,7 @@ from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
 from towline.engine.addressing import find_job
+from towline.engine.dependencies import settle
 from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.looking import looked_at
 from towline.engine.planning import check_plan, make_plan
@@ -79,11 +80,12 @@ class AsyncCluster:
                 submission does that anyway as its first step.
         """
         job_id = new_job_id()
+        settled = await settle(self._session, spec)
         facts, fresh = await observation.site_facts(self._session)
-        plan = make_plan(spec, self.profile, facts, job_id)
+        plan = make_plan(spec, self.profile, facts, job_id, settled)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
-            plan = make_plan(spec, self.profile, facts, job_id)
+            plan = make_plan(spec, self.profile, facts, job_id, settled)
         return await looked_at(self._session, plan) if look else plan
 
     async def submit(self, spec: JobSpec, plan: Plan | None = None) -> AsyncJob:
@@ -151,10 +153,14 @@ class AsyncJob:
         """The user's name for the job."""
         return self.record.name
 
+    @property
+    def reference(self) -> str:
+        """What names the job to every command and in `JobSpec.depends_on`."""
+        return self.record.reference
+
     async def status(self) -> JobRecord:
         """The job after one poll."""
-        await observation.poll(self._session, [self.record])
-        self.record = self._session.store.job(self.id) or self.record
+        (self.record,) = await observation.poll(self._session, [self.record])
         return self.record
 
     async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:

@@ -155,6 +155,11 @@ class Job:
         return self._job.name
 
     @property
+    def reference(self) -> str:
+        """See `AsyncJob.reference`."""
+        return self._job.reference
+
+    @property
     def record(self) -> JobRecord:
         """The job as it was last known here."""
         return self._job.record

@@ -164,8 +164,7 @@ class _Watch:
 
     async def _look_at_queue(self) -> AsyncIterator[Event]:
         before = self.record
-        await observation.poll(self.session, [before])
-        self.record = self.session.store.job(before.id) or before
+        (self.record,) = await observation.poll(self.session, [before])
         if self.record != before:
             self._queue.happened()
             yield StateChanged(self.record)

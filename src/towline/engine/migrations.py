@@ -40,4 +40,8 @@ MIGRATIONS: tuple[str, ...] = (
         body    TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN tasks TEXT NOT NULL DEFAULT '';
+    ALTER TABLE attempts ADD COLUMN task INTEGER;
+    """,
 )

@@ -46,8 +46,11 @@ async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFact
     return facts, True
 
 
-async def poll(session: Session, records: Sequence[JobRecord]) -> None:
+async def poll(session: Session, records: Sequence[JobRecord]) -> tuple[JobRecord, ...]:
     """Look at these jobs once and write what is known now into the store; those that ended are passed over.
+
+    Returns:
+        The jobs as they are known now, in the order given.
 
     One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own.
 
@@ -57,7 +60,7 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> None:
     alive = [record for record in records if not record.state.ended]
     requeued: list[JobRecord] = []
     if alive:
-        answer = await _ask(session, alive)
+        answer = await ask(session, [_target(record) for record in alive])
         for record in alive:
             grown = with_new_attempts(record, evidence_of(answer, record))
             if grown is not record:
@@ -65,13 +68,19 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> None:
             else:
                 await _learn(session, record, answer)
     if requeued:
-        answer = await _ask(session, requeued)
+        answer = await ask(session, [_target(record) for record in requeued])
         for record in requeued:
             await _learn(session, record, answer)
+    return tuple(session.store.job(record.id) or record for record in records)
 
 
-async def _ask(session: Session, records: Sequence[JobRecord]) -> PollAnswer:
-    call = poll_call(session.profile.root, [_target(record) for record in records], session.profile.setup)
+async def ask(session: Session, targets: Sequence[PollTarget]) -> PollAnswer:
+    """What Slurm and the job directories say of these attempts; nothing is written down.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: there was no whole answer.
+    """
+    call = poll_call(session.profile.root, targets, session.profile.setup)
     outcome = await session.call(call)
     _check(outcome, "asking for the state of the jobs")
     answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))

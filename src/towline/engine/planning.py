@@ -8,6 +8,7 @@ from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.container.pyxis import srun_options
 from towline.engine.checks import asked_partitions, check_spec
+from towline.engine.dependencies import NO_DEPENDENCIES, Settled
 from towline.launch.files import LaunchPlan, job_files, own_mounts
 from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
@@ -19,13 +20,22 @@ from towline.slurm.batch import BatchJob, GpuRequest, render_batch
 from towline.slurm.commands import sbatch
 
 
-def make_plan(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, job_id: str) -> Plan:
+def make_plan(
+    spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, job_id: str, settled: Settled = NO_DEPENDENCIES
+) -> Plan:
     """What a submission of the spec on that cluster will do.
+
+    Args:
+        spec: the job.
+        profile: the cluster's settings.
+        facts: what the site said of itself.
+        job_id: the id that the job will have.
+        settled: what became of the jobs that it depends on.
 
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
     """
-    spec = fill_in(spec, profile, facts)
+    spec = fill_in(spec, profile, facts).model_copy(update={"depends_on": settled.wanted})
     directory = f"{profile.root}/jobs/{job_id}"
     token = attempt_token(spec.name, job_id, 1)
     required = _required_paths(spec)
@@ -34,8 +44,8 @@ def make_plan(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, job_id: 
         token=token,
         spec=spec,
         directory=directory,
-        files=_files(spec, profile, job_id, directory, token),
-        checks=check_spec(spec, facts, required),
+        files=_files(spec, profile, job_id, directory, token, settled.terms),
+        checks=(*check_spec(spec, facts, required), *settled.checks),
         required_paths=required,
         sbatch=sbatch(f"{directory}/script/batch"),
     )
@@ -88,7 +98,9 @@ def _required_paths(spec: JobSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*([image] if image else []), *(mount.source for mount in spec.mounts)]))
 
 
-def _files(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str) -> dict[str, bytes]:
+def _files(
+    spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str
+) -> dict[str, bytes]:
     mounts = merge_mounts(spec.mounts, own_mounts(directory))
     container: tuple[str, ...] = ()
     if spec.image:
@@ -97,7 +109,7 @@ def _files(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, 
     launch = LaunchPlan(spec=spec, job_id=job_id, directory=directory, container=container)
     return {
         "job.json": _description(spec, job_id, token, profile.name),
-        "script/batch": _batch_script(spec, profile, job_id, directory, token).encode(),
+        "script/batch": _batch_script(spec, profile, job_id, directory, token, dependency).encode(),
         **job_files(launch),
     }
 
@@ -107,7 +119,9 @@ def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:
     return json.dumps(about, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str) -> str:
+def _batch_script(
+    spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str
+) -> str:
     wanted = spec.resources
     style: GpuRequest = "gres" if profile.gpu_request == "gres-typed" else profile.gpu_request
     job = BatchJob(
@@ -141,6 +155,7 @@ def _batch_script(spec: JobSpec, profile: ClusterProfile, job_id: str, directory
         mail_types=spec.mail.types if spec.mail else (),
         requeue=spec.restart == "on-fault",
         options=spec.sbatch,
+        dependency=dependency,
     )
     try:
         return render_batch(job)

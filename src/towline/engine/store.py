@@ -17,7 +17,7 @@ from typing import Any
 
 from towline.engine.migrations import MIGRATIONS
 from towline.models.errors import ConfigError
-from towline.models.job import Attempt, JobRecord, JobState
+from towline.models.job import Attempt, JobRecord, JobState, Tasks
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 
@@ -98,10 +98,11 @@ class Store:
     def save(self, record: JobRecord) -> None:
         """Write what is known now; a job that has ended never gets another state."""
         with self._writing() as db:
-            values = {"state": record.state.value, "note": record.note, "id": record.id}
+            values = {"state": record.state.value, "note": record.note, "tasks": _tasks_text(record), "id": record.id}
             ended = ", ".join(f"'{word}'" for word in _ENDED)
             changed = db.execute(
-                f"UPDATE jobs SET state = :state, note = :note WHERE id = :id AND state NOT IN ({ended})",  # noqa: S608
+                "UPDATE jobs SET state = :state, note = :note, tasks = :tasks "  # noqa: S608
+                f"WHERE id = :id AND state NOT IN ({ended})",
                 values,
             )
             if changed.rowcount:
@@ -144,7 +145,7 @@ class Store:
         attempts = tuple(Attempt(**{name: each[name] for name in _ATTEMPT}) for each in rows)
         plain: dict[str, Any] = {name: row[name] for name in _JOB}
         plain["state"] = JobState(plain["state"])
-        return JobRecord(**plain, attempts=attempts)
+        return JobRecord(**plain, attempts=attempts, tasks=Tasks.from_json(row["tasks"]))
 
     # --- What clusters said of themselves ---
 
@@ -188,7 +189,12 @@ def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
 def _job_values(record: JobRecord) -> dict[str, object]:
     values: dict[str, object] = {name: getattr(record, name) for name in _JOB}
     values["state"] = record.state.value
+    values["tasks"] = _tasks_text(record)
     return values
+
+
+def _tasks_text(record: JobRecord) -> str:
+    return record.tasks.to_json() if record.tasks else ""
 
 
 def _insert(verb: str, table: str, columns: Iterable[str]) -> str:

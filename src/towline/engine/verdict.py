@@ -134,7 +134,7 @@ def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
     attempt = dataclasses.replace(
         attempt,
         slurm_state=row.word,
-        reason="",
+        reason=attempt.reason if attempt.reason in _ENDS else "",
         nodes=row.nodes,
         submitted=row.submitted,
         started=row.started,
@@ -203,7 +203,7 @@ def note_of(record: JobRecord, evidence: Evidence) -> str:
 
 
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
-    special = _ENDS.get(attempt.slurm_state)
+    special = _ENDS.get(attempt.slurm_state) or _ENDS.get(attempt.reason)
     if special:
         return special
     if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.end:
@@ -231,6 +231,7 @@ _ENDS = {
     "BOOT_FAIL": "its nodes did not boot",
     "PREEMPTED": "another job of higher priority took its nodes",
     "DEADLINE": "its deadline passed before it could start or end",
+    "DependencyNeverSatisfied": "a job that it depends on ended in a way that it must not start after",
 }
 
 _FAILURES = {

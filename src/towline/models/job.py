@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from towline.models.array import format_tasks, parse_tasks
 
 
 class JobState(str, Enum):
@@ -50,6 +52,7 @@ class Attempt:
         exit_source: `job` when the job itself recorded the code, `slurm` when it is accounting's
             (22.05 stores codes modulo 128), empty without a code.
         failed_rank: rank whose failure gave the code; None when not known.
+        task: number of the array's task that this is about, or whose failure gave the array's code; None for others.
     """
 
     number: int = 1
@@ -64,6 +67,74 @@ class Attempt:
     exit_code: int | None = None
     exit_source: str = ""
     failed_rank: int | None = None
+    task: int | None = None
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of an array, by what became of them; sets of numbers as `towline.models.array` writes them.
+
+    Attributes:
+        asked: the array as it was asked for, for example `0-99%8`.
+        pending, running, succeeded, failed, cancelled: the tasks in that state; every task is in one of them.
+        failures: what is known of failed tasks, for the first `MOST_FAILURES` that were seen.
+    """
+
+    asked: str
+    pending: str = ""
+    running: str = ""
+    succeeded: str = ""
+    failed: str = ""
+    cancelled: str = ""
+    failures: tuple[Attempt, ...] = ()
+
+    @classmethod
+    def of(cls, asked: str) -> Tasks:
+        """An array that was just submitted."""
+        return cls(asked, pending=format_tasks(parse_tasks(asked)))
+
+    def to_json(self) -> str:
+        """The tasks as text that `from_json` reads."""
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(Tasks).dump_json(self).decode()
+
+    @classmethod
+    def from_json(cls, text: str) -> Tasks | None:
+        """Read what `to_json` wrote; None for empty text."""
+        if not text:
+            return None
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(Tasks).validate_json(text)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """Every task."""
+        return parse_tasks(self.asked)
+
+    def by_state(self) -> dict[JobState, frozenset[int]]:
+        """The tasks in each state; suspended ones count as running."""
+        return {state: parse_tasks(getattr(self, state.value)) for state in TASK_STATES}
+
+    def states(self) -> dict[int, JobState]:
+        """The state of each task."""
+        return {number: state for state, numbers in self.by_state().items() for number in numbers}
+
+    def with_states(self, states: dict[int, JobState]) -> Tasks:
+        """The array with these states for all of its tasks; what was known of failures that are none any more goes."""
+        sets = {
+            state.value: format_tasks(task for task, found in states.items() if found is state) for state in TASK_STATES
+        }
+        kept = tuple(each for each in self.failures if states.get(each.task or 0) is JobState.FAILED)
+        return replace(self, **sets, failures=kept)
+
+
+TASK_STATES = (JobState.PENDING, JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+"""The states that tasks of an array are counted under."""
+
+MOST_FAILURES = 100
+"""Failed tasks of one array whose details are kept; the others are counted, and can be asked for one by one."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +151,8 @@ class JobRecord:
         attempts: oldest first; never empty once submitted.
         note: one sentence about the state for a person (why it waits, why it ended), may be empty.
         command: the command as typed, for lists.
+        tasks: the tasks of an array; None for any other job.
+        task: number of the task when this is about one task of an array, else None.
     """
 
     id: str
@@ -91,6 +164,13 @@ class JobRecord:
     attempts: tuple[Attempt, ...] = field(default=())
     note: str = ""
     command: str = ""
+    tasks: Tasks | None = None
+    task: int | None = None
+
+    @property
+    def reference(self) -> str:
+        """What names the job to every command: its id, with `_3` behind it for one task of an array."""
+        return self.id if self.task is None else f"{self.id}_{self.task}"
 
     @property
     def last(self) -> Attempt:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from towline.models.dependency import AnyDependency, as_dependencies
 from towline.models.fields import (
     ClusterPath,
     Environment,
@@ -72,6 +73,8 @@ class JobSpec(Model):
         comment: comment for the user and the site (some sites read policy from it), added to the profile's.
         labels: names and texts of your own, kept with the job.
         sbatch: further options of `sbatch`, name → value; empty for those that take none.
+        depends_on: what must have become of other jobs first: `JOB` (which must succeed), `KIND:JOB`, or in Python a
+            job object; see `towline.models.dependency`.
     """
 
     version: Literal[1] = 1
@@ -104,6 +107,7 @@ class JobSpec(Model):
     comment: Line = ""
     labels: Labels = Field(default_factory=dict)
     sbatch: SbatchOptions = Field(default_factory=dict)
+    depends_on: Annotated[tuple[AnyDependency, ...], BeforeValidator(as_dependencies)] = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -59,6 +59,7 @@ class BatchJob:
         begin, deadline: times in Slurm's own forms.
         signal: name and seconds of the signal to the ranks before the walltime ends.
         mail_user, mail_types: whom Slurm writes to, and about what.
+        dependency: what `--dependency` takes; Slurm ends the job when that can never come true.
         requeue: whether Slurm may start the job again after node faults and preemption.
         options: further options, name → value; `gres` among them joins the GPUs.
     """
@@ -92,6 +93,7 @@ class BatchJob:
     signal: tuple[str, int] | None = None
     mail_user: str = ""
     mail_types: tuple[str, ...] = ()
+    dependency: str = ""
     requeue: bool = True
     options: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -178,6 +180,9 @@ def _when(job: BatchJob) -> Iterator[Directive]:
     yield from _given(("begin", job.begin), ("deadline", job.deadline))
     if job.signal:
         yield "signal", "{}@{}".format(*job.signal)
+    if job.dependency:
+        yield "dependency", job.dependency
+        yield "kill-on-invalid-dep", "yes"
 
 
 def _files(job: BatchJob) -> Iterator[Directive]:

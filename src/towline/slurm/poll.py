@@ -21,12 +21,12 @@ class PollTarget:
     """One attempt to look at.
 
     Attributes:
-        job_id: Towline's id.
+        job_id: Towline's id; None for a job that is not Towline's, of which only Slurm knows.
         attempt: number of the attempt.
         slurm: Slurm's id, None while it is not known.
     """
 
-    job_id: str
+    job_id: str | None
     attempt: int
     slurm: SlurmId | None = None
 
@@ -133,7 +133,9 @@ def build_poll_input(targets: Sequence[PollTarget]) -> dict[str, bytes]:
         for cluster in clusters
         for ids in chunks(_checked(_SLURM_ID, slurm.id) for slurm in known if slurm.cluster == cluster)
     ]
-    attempts = [f"{_checked(_JOB_ID, target.job_id)} {target.attempt}" for target in targets]
+    attempts = [
+        f"{_checked(_JOB_ID, target.job_id)} {target.attempt}" for target in targets if target.job_id is not None
+    ]
     return {"queries": _lines(queries), "jobs": _lines(attempts)}
 
 

@@ -67,6 +67,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "exit_code": 7,
                 "exit_source": "job",
                 "failed_rank": None,
+                "task": None,
             }
         ],
     }
