@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from towline.engine.events import PullReport, ResultFile
+from towline.engine.redaction import redacted_document
 from towline.models.errors import INTERRUPTED, JOB_ENDED_WITHOUT_CODE
 from towline.models.job import JobRecord, JobState
 
@@ -18,8 +19,12 @@ Document = dict[str, Any]
 
 
 def print_document(document: Document) -> None:
-    """Print one JSON object as one line of ASCII, so that no terminal and no encoding can be upset by it."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=True) + "\n")
+    """Print one JSON object as one line of ASCII, so that no terminal and no encoding can be upset by it.
+
+    Secrets are hidden in it, except in a job's log, which is passed on as it is.
+    """
+    shown = document if document.get("event") == "log" else redacted_document(document)
+    sys.stdout.write(json.dumps(shown, ensure_ascii=True) + "\n")
     sys.stdout.flush()
 
 

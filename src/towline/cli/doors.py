@@ -13,6 +13,7 @@ from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
     from towline.models.plan import Plan
+    from towline.models.secrets import Secrets
     from towline.models.spec import JobSpec
 
 
@@ -46,7 +47,9 @@ class Cluster(Protocol):
 
     async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan: ...  # noqa: D102
 
-    async def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job: ...  # noqa: D102
+    async def submit(  # noqa: D102
+        self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None
+    ) -> Job: ...
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]: ...  # noqa: D102
 

@@ -7,6 +7,7 @@ import sys
 
 from towline.cli.output import BOLD, GREEN, RED, YELLOW, paint, size
 from towline.cli.terminal import clean
+from towline.engine.redaction import redacted
 from towline.models.plan import Check, Plan, Verdict
 
 _COLOURS = {Verdict.OK: GREEN, Verdict.FAILS: RED, Verdict.CANNOT_TELL: YELLOW, Verdict.ON_SUBMIT: ""}
@@ -17,13 +18,14 @@ def plan_text(plan: Plan) -> str:
     sections = {
         f"Checks of job {plan.job_id} ({plan.spec.name})": _checks(plan),
         f"Files below {clean(plan.directory)}": [
-            f"{size(len(content)):>10}  {clean(path)}" for path, content in plan.files.items()
+            *(f"{size(len(content)):>10}  {clean(path)}" for path, content in plan.files.items()),
+            *([f"{'secret':>10}  secrets (the values of {', '.join(plan.spec.secrets)})"] if plan.spec.secrets else []),
         ],
         "Command on the login host": [clean(shlex.join(plan.sbatch))],
         "Batch script (script/batch)": _script(plan.script),
     }
     blocks = [f"{paint(title, BOLD, sys.stdout)}\n{_indented(lines)}" for title, lines in sections.items()]
-    return "\n".join([*blocks, f"{_conclusion(plan)}\n"])
+    return redacted("\n".join([*blocks, f"{_conclusion(plan)}\n"]))
 
 
 def _script(text: str) -> list[str]:

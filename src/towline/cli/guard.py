@@ -12,6 +12,7 @@ import click
 
 from towline.cli.output import BOLD, RED, paint
 from towline.cli.terminal import clean_lines
+from towline.engine.redaction import redacted
 from towline.models.errors import INTERRUPTED, TowlineError, TransferFailed, UsageError
 
 BROKEN_PIPE = 141
@@ -79,10 +80,10 @@ def report(error: TowlineError, *, json: bool) -> int:
 
 def print_error(error: TowlineError) -> None:
     """What failed, why, and what to do next."""
-    first, *rest = clean_lines(error.what) or ["failed"]
+    first, *rest = clean_lines(redacted(error.what)) or ["failed"]
     lines = [f"{paint('towline: error:', RED, sys.stderr)} {first}", *(f"  {line}" for line in rest)]
     for label, text in (("why:", error.why), ("fix:", error.fix)):
-        lines += _labelled(label, clean_lines(text))
+        lines += _labelled(label, clean_lines(redacted(text)))
     _say("\n".join(lines))
 
 

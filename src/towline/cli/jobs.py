@@ -18,6 +18,7 @@ from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
 from towline.cli.output import duration, moment, paint, table, width_of
 from towline.cli.terminal import clean
+from towline.engine.redaction import redacted
 from towline.models.job import Attempt, JobRecord
 from towline.models.values import parse_walltime
 
@@ -37,7 +38,7 @@ def ps(everything: bool, cluster: str | None, as_json: bool) -> None:
     if as_json:
         print_document({"jobs": [job_as_dict(record) for record in records]})
     elif records:
-        print(table(_PS_HEADER, [_ps_row(record) for record in records], width=width_of(sys.stdout)), end="")
+        print(redacted(table(_PS_HEADER, [_ps_row(each) for each in records], width=width_of(sys.stdout))), end="")
     elif sys.stdout.isatty():
         print("No jobs." if everything else "No jobs that have not ended; `towline ps -a` lists all.")
 
@@ -80,7 +81,7 @@ def status(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
     if as_json:
         print_document({"jobs": [job_as_dict(record) for record in records]})
     else:
-        print("\n".join(_described(record) for record in records), end="")
+        print(redacted("\n".join(_described(record) for record in records)), end="")
 
 
 async def _status(references: Sequence[str], name: str | None) -> list[JobRecord]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from towline.cli.terminal import RESET, clean
+from towline.engine.redaction import redacted
 
 RED, GREEN, YELLOW, DIM, BOLD = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[1m"
 _ERASE_LINE = "\r\x1b[2K"
@@ -89,11 +90,11 @@ class StatusLine:
         if self._quiet:
             return
         if sys.stderr.isatty():
-            line = shorten(f"towline: {clean(text)}{suffix}", width_of(sys.stderr))
+            line = shorten(f"towline: {clean(redacted(text))}{suffix}", width_of(sys.stderr))
             self._write(_ERASE_LINE + paint(line, DIM, sys.stderr))
             self._shown = line
         elif text != self._last_change:
-            self._write(f"towline: {clean(text)}\n")
+            self._write(f"towline: {clean(redacted(text))}\n")
         self._last_change = text
 
     def clear(self) -> None:
@@ -107,7 +108,7 @@ class StatusLine:
         if self._quiet:
             return
         self.clear()
-        self._write(paint(f"towline: {clean(text)}", colour, sys.stderr) + "\n")
+        self._write(paint(f"towline: {clean(redacted(text))}", colour, sys.stderr) + "\n")
 
     @staticmethod
     def _write(text: str) -> None:

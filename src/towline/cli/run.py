@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option
 from towline.cli.output import StatusLine
-from towline.cli.spec_options import GROUPS, spec_fields, spec_options
+from towline.cli.spec_options import GROUPS, secret_sources, spec_fields, spec_options
 from towline.cli.view import JsonView, TextView
 from towline.models.errors import PlanRefused, UsageError
 from towline.models.job import JobRecord
@@ -32,6 +33,7 @@ _EXAMPLES = examples(
     "towline run --image nvcr.io/nvidia/pytorch:24.07-py3 --shell 'nvidia-smi | tee gpus.txt'",
     "towline run --dry-run --nodes 64 -- python train.py",
     "ID=$(towline run --detach -- python train.py)",
+    "towline run --secret HF_TOKEN --secret NGC_KEY=file:~/.ngc-key -- python train.py",
 )
 
 
@@ -59,12 +61,15 @@ class Manner:
     detach: bool
     dry_run: bool
     as_json: bool
+    secrets: tuple[str, ...] = ()
+    no_input: bool = False
 
 
 @click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
 @spec_options
 @click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
 @click.option("--dry-run", is_flag=True, help="Show checks, files, script and command; change nothing.")
+@click.option("--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error.")
 @cluster_option
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
@@ -75,8 +80,17 @@ def run(command: tuple[str, ...], **values: Any) -> None:
     exit status is the job's own code. The first Ctrl-C leaves the job alone and says how to come back; a second
     one within 3 seconds cancels it.
     """
-    manner = Manner(values["cluster"], values["detach"], values["dry_run"], values["as_json"])
-    status = run_loop(_run(_spec(command, values, manner.cluster), manner))
+    manner = Manner(
+        values["cluster"],
+        values["detach"],
+        values["dry_run"],
+        values["as_json"],
+        values["secret"],
+        values["no_input"],
+    )
+    spec = _spec(command, values, manner.cluster)
+    secrets = {} if manner.dry_run else _secrets(spec, manner)
+    status = run_loop(_run(spec, manner, secrets))
     if status:
         raise Ended(status)
 
@@ -101,11 +115,26 @@ def _spec(command: Sequence[str], values: dict[str, Any], cluster: str | None) -
     return JobSpec.build(**fields, command=command)
 
 
-async def _run(spec: JobSpec, manner: Manner) -> int:
+def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
+    """The values of the job's secrets; a person is asked before anything else takes time."""
+    if not spec.secrets:
+        return {}
+    from towline.engine.secret_sources import Source, read_source
+
+    sources = {source.name: source for source in secret_sources(manner.secrets)}
+    ask = None if manner.no_input or not sys.stdin.isatty() else _ask
+    return {name: read_source(sources.get(name, Source(name)), os.environ, ask) for name in spec.secrets}
+
+
+def _ask(name: str) -> str:
+    return str(click.prompt(f"Value of {name}", hide_input=True, err=True))
+
+
+async def _run(spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     async with open_cluster(manner.cluster) as cluster:
         if manner.dry_run:
             return await _dry_run(cluster, spec, as_json=manner.as_json)
-        return await _submit_and_follow(cluster, spec, manner)
+        return await _submit_and_follow(cluster, spec, manner, secrets)
 
 
 async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
@@ -120,10 +149,10 @@ async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
     return status
 
 
-async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner) -> int:
+async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     plan = await cluster.plan(spec)
     try:
-        job = await cluster.submit(spec, plan)
+        job = await cluster.submit(spec, plan, secrets=secrets)
     except asyncio.CancelledError:
         StatusLine().say(
             f"interrupted while job {plan.job_id} was being submitted; `towline ps` says what became of it"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from towline.models.errors import UsageError
+
+if TYPE_CHECKING:
+    from towline.engine.secret_sources import Source
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,13 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--shell", "shell", "Shell text to run instead of a command.", "TEXT"),
         SpecOption(
             "--env", "env", "Variable of the environment (not for secrets).", "NAME=VALUE", many=True, pairs=True
+        ),
+        SpecOption(
+            "--secret",
+            "secrets",
+            "Secret variable, from the variable of that name or from env:NAME, file:PATH, keyring or prompt.",
+            "NAME[=FROM]",
+            many=True,
         ),
         SpecOption("--mount", "mounts", "Path of the cluster that the container sees.", "SRC[:DST[:ro]]", many=True),
         SpecOption("--workdir", "workdir", "Working directory in the container.", "DIR"),
@@ -135,7 +145,20 @@ def spec_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
+def secret_sources(given: Sequence[str]) -> tuple[Source, ...]:
+    """Where the values of secrets are, as the flags say.
+
+    Raises:
+        UsageError: one does not say it.
+    """
+    from towline.engine.secret_sources import Source
+
+    return tuple(Source.parse(text) for text in given)
+
+
 def _value(option: SpecOption, given: Any) -> Any:
+    if option.field == "secrets":
+        return tuple(source.name for source in secret_sources(given))
     return dict(_assignment(option, text) for text in given) if option.pairs else given
 
 

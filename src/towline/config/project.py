@@ -22,8 +22,8 @@ from towline.models.spec import JobSpec
 FILE = "towline.toml"
 _TRUSTED = "trusted.json"
 _NEVER = frozenset({"version"})
-NEEDS_TRUST = frozenset({"cluster", "clusters", "command", "shell"})
-"""Keys that choose a cluster, describe one, or say what runs."""
+NEEDS_TRUST = frozenset({"cluster", "clusters", "command", "shell", "secrets"})
+"""Keys that choose a cluster, describe one, say what runs, or which of the user's secrets it gets."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ def check_trust(project: Project, directory: Path) -> None:
     keys = ", ".join(project.delicate)
     raise ConfigError(
         f"{project.path} is not trusted",
-        why=f"It sets {keys}: a project's file may say how jobs are described, but not where they run or which shell "
-        "text runs" + ("." if project.own else "; and it belongs to another user."),
+        why=f"It sets {keys}: a project's file may say how jobs are described, but not where they run, which shell "
+        "text runs or which secrets it gets" + ("." if project.own else "; and it belongs to another user."),
         fix=f"Read the file; if you trust it as it is now: towline trust {project.path}",
     )
 

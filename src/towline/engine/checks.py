@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from towline.engine.redaction import looks_secret
 from towline.models.image import Image
 from towline.models.plan import Check, Verdict
 from towline.models.site import Partition, SiteFacts
@@ -20,6 +21,8 @@ def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -
     checks = [_image(spec), _partition(spec, names, facts)]
     if found and len(found) == len(names):
         checks += [_limit(name, limit, spec, found, facts) for name, limit in _LIMITS.items()]
+    if told := _tokens(spec):
+        checks.append(told)
     if required_paths:
         checks.append(Check("paths", Verdict.ON_SUBMIT, "on the cluster there must be " + ", ".join(required_paths)))
     return tuple(checks)
@@ -53,6 +56,20 @@ def _image(spec: JobSpec) -> Check:
     if image.is_file:
         return Check("image", Verdict.ON_SUBMIT, f"{spec.image} must be a squashfs image that you can read")
     return Check("image", Verdict.OK, f"{spec.image} is pulled from its registry when the job starts")
+
+
+def _tokens(spec: JobSpec) -> Check | None:
+    """A token in plain sight: the job's files on the shared disk and lists would show it."""
+    places = [f"the variable {name}" for name, value in spec.env.items() if looks_secret(value)]
+    places += ["the command"] if looks_secret("\n".join([*spec.command, spec.shell])) else []
+    if not places:
+        return None
+    return Check(
+        "secrets",
+        Verdict.FAILS,
+        f"what looks like a token or a private key stands in {' and in '.join(places)}, which is written down for all",
+        "Give it with --secret NAME, and let the command read the variable NAME itself (docs/secrets.md).",
+    )
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:

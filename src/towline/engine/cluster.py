@@ -17,12 +17,14 @@ from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultF
 from towline.engine.looking import looked_at
 from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
+from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
 from towline.engine.store import Store
 from towline.models.errors import WaitTimedOut
 from towline.models.ids import new_job_id
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
+from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 from towline.remote.base import Remote
 
@@ -88,17 +90,25 @@ class AsyncCluster:
             plan = make_plan(spec, self.profile, facts, job_id, settled)
         return await looked_at(self._session, plan) if look else plan
 
-    async def submit(self, spec: JobSpec, plan: Plan | None = None) -> AsyncJob:
+    async def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> AsyncJob:
         """Stage and submit a job.
 
+        Args:
+            spec: the job.
+            plan: what `plan` made of it; made now when not given.
+            secrets: where the values of the spec's secrets come from: a mapping (`os.environ` is one) or a
+                function of the name. Only what the spec names is asked for.
+
         Raises:
+            SpecError: a secret has no value.
             PlanRefused: a check fails; nothing was sent.
             StagingFailed, SlurmRefused, Unreachable: the job was not started.
             OutcomeUnknown: the answer was lost; the job is in the store and is looked up by the next poll.
         """
+        values = take_secrets(spec, secrets)
         plan = plan or await self.plan(spec)
         check_plan(plan)
-        return AsyncJob(self._session, await submission.submit(self._session, plan))
+        return AsyncJob(self._session, await submission.submit(self._session, plan, values))
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """This store's jobs on the cluster after one poll: those that have not ended, or all."""

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 
 from towline.config.paths import state_dir
+from towline.engine.redaction import redacted
 from towline.models.errors import ConfigError
 
 
@@ -21,7 +22,7 @@ def write_crash_report(error: BaseException) -> Path | None:
         path = state_dir() / "crashes" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(f"Python {sys.version}\n{''.join(traceback.format_exception(error))}")
+            file.write(redacted(f"Python {sys.version}\n{''.join(traceback.format_exception(error))}"))
     except (ConfigError, OSError, UnicodeError):
         return None
     return path

@@ -20,6 +20,7 @@ from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultF
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
+from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 
 T = TypeVar("T")
@@ -105,9 +106,9 @@ class Cluster:
         """See `AsyncCluster.plan`."""
         return self._loop.wait(self._cluster.plan(spec, look=look))
 
-    def submit(self, spec: JobSpec, plan: Plan | None = None) -> Job:
+    def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> Job:
         """See `AsyncCluster.submit`."""
-        return Job(self._loop, self._loop.wait(self._cluster.submit(spec, plan)))
+        return Job(self._loop, self._loop.wait(self._cluster.submit(spec, plan, secrets=secrets)))
 
     def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """See `AsyncCluster.jobs`."""

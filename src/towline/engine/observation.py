@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 
-from towline.engine.outcomes import check_ending, last_words
+from towline.engine.outcomes import check_ending, expect_done, last_words
 from towline.engine.recovery import recover
 from towline.engine.session import Session
 from towline.engine.verdict import conclude, evidence_of, with_new_attempts
@@ -13,7 +14,7 @@ from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
 from towline.models.site import SiteFacts
 from towline.remote.base import Outcome
-from towline.slurm.calls import PollTarget, facts_call, poll_call
+from towline.slurm.calls import PollTarget, facts_call, forget_call, parse_forgotten, poll_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollAnswer, parse_poll
 from towline.slurm.site import parse_facts
@@ -61,16 +62,11 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> tuple[JobRecor
     requeued: list[JobRecord] = []
     if alive:
         answer = await ask(session, [_target(record) for record in alive])
-        for record in alive:
-            grown = with_new_attempts(record, evidence_of(answer, record))
-            if grown is not record:
-                requeued.append(grown)
-            else:
-                await _learn(session, record, answer)
+        grown = [with_new_attempts(record, evidence_of(answer, record)) for record in alive]
+        requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
+        await _learn(session, [new for old, new in zip(alive, grown, strict=True) if new is old], answer)
     if requeued:
-        answer = await ask(session, [_target(record) for record in requeued])
-        for record in requeued:
-            await _learn(session, record, answer)
+        await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]))
     return tuple(session.store.job(record.id) or record for record in records)
 
 
@@ -99,12 +95,36 @@ def _target(record: JobRecord) -> PollTarget:
     return PollTarget(record.id, attempt.number, slurm)
 
 
-async def _learn(session: Session, record: JobRecord, answer: PollAnswer) -> None:
-    known = conclude(record, evidence_of(answer, record), time.time())
-    if known != session.store.job(record.id):
-        session.store.save(known)
-    if known.state is JobState.SUBMITTING:
-        await recover(session, known)
+async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAnswer) -> None:
+    found = [(record, evidence_of(answer, record)) for record in records]
+    known = [(conclude(record, evidence, time.time()), evidence) for record, evidence in found]
+    # A job that has ended is not looked at again, so this comes first.
+    kept = await _forget_secrets(session, [record for record, evidence in known if evidence.files.secrets])
+    for record, _ in known:
+        record = dataclasses.replace(record, note=_with_kept(record, kept))
+        if record != session.store.job(record.id):
+            session.store.save(record)
+        if record.state is JobState.SUBMITTING:
+            await recover(session, record)
+
+
+async def _forget_secrets(session: Session, records: Sequence[JobRecord]) -> tuple[str, ...]:
+    """Take away the secrets of jobs that have ended without doing it themselves; the result is what is still there.
+
+    A job's supervisor does it, unless it was killed, or Slurm ended it for a reason that only Slurm knows.
+    """
+    over = [record.directory for record in records if record.state.ended]
+    if not over:
+        return ()
+    outcome = await session.call(forget_call(over))
+    return parse_forgotten(expect_done(outcome, "removing the secrets of ended jobs").decode("utf-8", "replace"))
+
+
+def _with_kept(record: JobRecord, kept: Sequence[str]) -> str:
+    path = f"{record.directory}/secrets"
+    if path not in kept:
+        return record.note
+    return "; ".join(part for part in (record.note, f"{path} could not be removed: remove it yourself") if part)
 
 
 def _check(outcome: Outcome, doing: str) -> None:

@@ -8,14 +8,17 @@ import os
 import socket
 import sqlite3
 import time
+from collections.abc import Mapping
 
 from towline.engine.outcomes import unreachable
 from towline.engine.session import Session
+from towline.launch.files import SECRETS, secrets_file
 from towline.models.errors import ConfigError, OutcomeUnknown, TowlineError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Plan
+from towline.models.secrets import Secret
 from towline.remote.base import Ending, Outcome
 from towline.slurm.calls import RequiredPath, Submission, stage_call
 from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission, submission_error
@@ -27,17 +30,21 @@ LOST = "the answer to its submission was lost; it is looked up at every poll, an
 """What is said of a job until it is known whether Slurm has it."""
 
 
-async def submit(session: Session, plan: Plan) -> JobRecord:
+async def submit(session: Session, plan: Plan, secrets: Mapping[str, Secret]) -> JobRecord:
     """Stage and submit a plan whose checks passed.
+
+    Args:
+        session: the cluster.
+        plan: what is sent.
+        secrets: the values of the spec's secrets, see `engine.secrets`; they are sent beside the plan's files.
 
     Raises:
         TowlineError: the job was refused, or (`OutcomeUnknown`) the answer was lost and the job is looked up
             by the next poll. The store says which.
     """
     record = _intended(session, plan)
-    call = stage_call(
-        submission_of(session, record, plan.sbatch), plan.files, required_paths(plan), session.profile.setup
-    )
+    files = {**plan.files, SECRETS: secrets_file(secrets)} if secrets else plan.files
+    call = stage_call(submission_of(session, record, plan.sbatch), files, required_paths(plan), session.profile.setup)
     try:
         outcome = await session.call(call)
     except TowlineError as error:

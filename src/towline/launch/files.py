@@ -8,7 +8,13 @@ from importlib import resources
 
 from towline.launch.quoting import quote, quote_words
 from towline.launch.rendezvous import common_environment
+from towline.models.secrets import Secret
 from towline.models.spec import JobSpec, Mount
+
+SECRETS = "secrets"
+"""The file of the job directory that has the values of the secrets, as long as the job may need them."""
+NAMES_OF_SECRETS = "script/secrets"
+"""The file that has their names; a task that finds it must find the values, too."""
 
 MARK = "/.towline"
 """Where the container sees `script/`. The path exists nowhere else, so a task that does not see it runs on the bare
@@ -52,8 +58,13 @@ def own_mounts(directory: str) -> tuple[Mount, ...]:
 
 
 def job_files(launch: LaunchPlan) -> dict[str, bytes]:
-    """Path below the job directory → content of every file that the launch needs; all need mode 0600 only."""
+    """Path below the job directory → content of every file that the launch needs; all need mode 0600 only.
+
+    The values of secrets are not among them: they come beside, see `secrets_file`.
+    """
+    names = launch.spec.secrets
     return {
+        **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
         "script/supervisor": _packaged("supervisor.sh"),
         "script/prelude": _packaged("prelude.sh"),
         "script/entrypoint": entrypoint(launch.spec).encode(),
@@ -84,6 +95,16 @@ def public_environment(launch: LaunchPlan) -> dict[str, str]:
 def environment_file(values: Mapping[str, str]) -> str:
     """`export NAME='value'` lines, which a sh reads back byte for byte."""
     return "".join(f"export {name}={quote(value)}\n" for name, value in values.items())
+
+
+def secrets_file(values: Mapping[str, Secret]) -> bytes:
+    """The file `secrets` of the job directory, which the prelude reads inside the container.
+
+    It has mode 0600 and never stands among a plan's files.
+    """
+    return b"".join(
+        b"export %s='%s'\n" % (name.encode(), value.reveal().replace(b"'", b"'\\''")) for name, value in values.items()
+    )
 
 
 def step_command(launch: LaunchPlan) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from towline.models.fields import (
     Labels,
     Line,
     Model,
+    SecretNames,
     Text,
     Token,
     Tokens,
@@ -55,6 +56,7 @@ class JobSpec(Model):
         account, qos, reservation, constraint: passed on to Slurm.
         nodelist, exclude: node names or ranges that must, or must not, be used.
         env: public environment of the command; secrets do not belong here.
+        secrets: names of variables whose values are secret; they are given when the job is submitted.
         mounts: paths of the cluster that the container sees, added to the profile's.
         workdir: working directory in the container; the image's own when not given.
         mount_home: whether the user's home directory is mounted in the container.
@@ -91,6 +93,7 @@ class JobSpec(Model):
     nodelist: Token | None = None
     exclude: Token | None = None
     env: Environment = Field(default_factory=dict)
+    secrets: SecretNames = ()
     mounts: tuple[AnyMount, ...] = ()
     workdir: ClusterPath | None = None
     mount_home: bool = False
@@ -142,6 +145,14 @@ class JobSpec(Model):
         for path in self.outputs:
             if path.startswith("/") or ".." in path.split("/"):
                 raise ValueError(f"outputs: {path!r} must be a path below the results directory")
+        return self
+
+    @model_validator(mode="after")
+    def _secrets_apart(self) -> JobSpec:
+        if doubled := [name for name in self.secrets if name in self.env]:
+            raise ValueError(f"secrets: {doubled[0]} is in env, too; take its value out of there")
+        if len(set(self.secrets)) < len(self.secrets):
+            raise ValueError("secrets: a name stands there twice")
         return self
 
     @classmethod

@@ -140,6 +140,16 @@ def cancel_call(directory: str, token: str, ids: Sequence[SlurmId] = (), setup: 
     return Call("cancel", script("cancel"), (directory, token, *map(str, ids)), _setup(setup))
 
 
+def forget_call(directories: Sequence[str]) -> Call:
+    """Take away the secrets of jobs that are over for good; read the answer with `parse_forgotten`."""
+    return Call("forget", script("forget"), tuple(directories))
+
+
+def parse_forgotten(stdout: str) -> tuple[str, ...]:
+    """The files that could not be removed."""
+    return tuple(line.removeprefix("kept ") for line in stdout.splitlines() if line.startswith("kept "))
+
+
 def _attempt(submission: Submission) -> tuple[str, ...]:
     return (
         str(submission.attempt),

@@ -72,6 +72,7 @@ class AttemptFiles:
         present: whether the job directory exists.
         cancelled: whether the job was cancelled.
         newest: the highest attempt number from the one asked for on, 0 when that one is not there.
+        secrets: whether the values of the job's secrets are still there.
         slurm: sbatch's answer, from `submit`.
         claim: Slurm id of the job that owns the attempt.
         start: what the supervisor wrote at its start; None before.
@@ -82,6 +83,7 @@ class AttemptFiles:
     present: bool = False
     cancelled: bool = False
     newest: int = 0
+    secrets: bool = False
     slurm: SlurmId | None = None
     claim: str = ""
     start: Mapping[str, str] | None = None
@@ -195,16 +197,17 @@ def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int], AttemptFiles]:
     return {
         (frame.head[1], int(frame.head[2])): _files(frame, files.get((frame.head[1], frame.head[2]), {}))
         for frame in frames
-        if frame.kind == "job" and len(frame.head) == 6 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
+        if frame.kind == "job" and len(frame.head) == 7 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
     }
 
 
 def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
-    _, _, _, present, cancelled, newest = frame.head
+    _, _, _, present, cancelled, newest, secrets = frame.head
     return AttemptFiles(
         present=present == "yes",
         cancelled=cancelled == "yes",
         newest=int(newest),
+        secrets=secrets == "yes",
         slurm=_slurm_id(content.get("submit", "")),
         claim=content.get("claim", "").strip(),
         start=_pairs(content.get("start")),

@@ -14,6 +14,7 @@ from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultF
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict
+from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 
 OUT, ERR = "out", "err"
@@ -123,6 +124,7 @@ class FakeCluster:
     specs: list[JobSpec] = field(default_factory=list[JobSpec])
     opened: list[str | None] = field(default_factory=list[str | None])
     submitted: int = 0
+    secrets: Secrets | None = None
     stuck: bool = False
     """Whether a submission never gets its answer."""
 
@@ -147,7 +149,8 @@ class FakeCluster:
         command = ("sbatch", "--parsable", "script/batch")
         return Plan("k3v9x2m4q", "train-k3v9x2m4q-a1", spec, "/lustre/jobs/k3v9x2m4q", files, self.checks, (), command)
 
-    async def submit(self, spec: JobSpec, plan: Plan | None = None) -> FakeJob:
+    async def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> FakeJob:
+        self.secrets = secrets
         plan = plan or await self.plan(spec)
         if plan.failures:
             raise PlanRefused("the job would not run", why=plan.failures[0].evidence, fix=plan.failures[0].fix)

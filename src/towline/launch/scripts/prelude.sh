@@ -48,6 +48,9 @@ check_place() {
     fi
     [ -r "$TOWLINE_JOB_DIR/script/env" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/env"
     [ -r "$TOWLINE_JOB_DIR/script/entrypoint" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/entrypoint"
+    if [ -e "$TOWLINE_JOB_DIR/script/secrets" ] && [ ! -r "$TOWLINE_JOB_DIR/secrets" ]; then
+        refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/secrets; it is removed once the job is over for good"
+    fi
 }
 
 make_results() {
@@ -63,6 +66,11 @@ set_environment() {
     export NODE_RANK="${SLURM_NODEID:-0}" RANK="$rank" LOCAL_RANK="${SLURM_LOCALID:-0}"
     # shellcheck source=/dev/null
     . "$TOWLINE_JOB_DIR/script/env"
+    # script/secrets has the names, secrets the values. No other process of the job ever has these.
+    if [ -e "$TOWLINE_JOB_DIR/script/secrets" ]; then
+        # shellcheck source=/dev/null
+        . "$TOWLINE_JOB_DIR/secrets"
+    fi
 }
 
 # A shell starts background commands with INT and QUIT ignored, and all that they start inherits it: a Python program

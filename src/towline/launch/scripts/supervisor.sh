@@ -77,8 +77,15 @@ use_own_logs() {
     exec >>"$attempt_dir/main.out" 2>>"$attempt_dir/main.err"
 }
 
+# At an end that is for good nobody needs the secrets any more. An array's other tasks read the same file: there the
+# client's poll takes it away, as it does when this shell is killed.
+forget_secrets() {
+    [ -n "${SLURM_ARRAY_JOB_ID:-}" ] || rm -f "$TOWLINE_JOB_DIR/secrets"
+}
+
 leave_if_cancelled() {
     [ -e "$TOWLINE_JOB_DIR/cancelled" ] || return 0
+    forget_secrets
     put end "code=$cancelled" "verdict=cancelled" "rank=" "reason=cancelled" "time=$(date +%s)"
     exit "$cancelled"
 }
@@ -272,6 +279,8 @@ judge() {
 }
 
 note_end() {
+    # After TERM Slurm may start the job again.
+    [ "$verdict" = stopped ] || forget_secrets
     put end "code=$job_code" "verdict=$verdict" "rank=$job_rank" "reason=$reason" "srun=$srun_code" "time=$(date +%s)"
 }
 

@@ -11,6 +11,7 @@ mark() {
     if [ ! -d "$tl_dir" ]; then
         echo '@mark gone'
     elif [ -e "$tl_dir/cancelled" ] || printf '' >"$tl_dir/cancelled"; then
+        rm -f "$tl_dir/secrets" # no attempt begins any more, and one that runs has read them
         echo '@mark done'
     else
         echo '@mark failed'
