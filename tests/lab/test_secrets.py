@@ -135,7 +135,9 @@ def test_python_gives_values_by_a_function(lab: Lab, tmp_path: Path, monkeypatch
         return CORE
 
     with Cluster.open("lab") as cluster:
-        spec = JobSpec(shell=f'[ "$TOKEN" = {CORE[:9]}"${{TOKEN#{CORE[:9]}}}" ] && printf %s "${{#TOKEN}}"', secrets=("TOKEN",))
+        spec = JobSpec(
+            shell=f'[ "$TOKEN" = {CORE[:9]}"${{TOKEN#{CORE[:9]}}}" ] && printf %s "${{#TOKEN}}"', secrets=("TOKEN",)
+        )
         job = cluster.submit(spec, secrets=look_up)
         assert job.wait(timeout=120).exit_code == 0
         assert b"".join(chunk.data for chunk in job.logs()) == str(len(CORE)).encode()

@@ -34,6 +34,9 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(…)"
 
+    def __reduce__(self) -> str:
+        raise TypeError("a secret is not written into files")
+
 
 AnySecret = str | bytes | Secret
 Secrets = Mapping[str, AnySecret] | Callable[[str], "AnySecret | None"]

@@ -47,7 +47,7 @@ class Operation:
     name: str
     script: str
     args: tuple[str, ...] = ()
-    files: Mapping[str, bytes | Path] = field(default_factory=dict[str, "bytes | Path"])
+    files: Mapping[str, bytes | Path] = field(default_factory=dict[str, "bytes | Path"], repr=False)
     timeout: float | None = 60.0
     survives: bool = False
     where: str = ""

@@ -30,7 +30,7 @@ class Call:
     name: str
     script: str
     args: tuple[str, ...] = ()
-    files: Files = field(default_factory=dict[str, "bytes | Path"])
+    files: Files = field(default_factory=dict[str, "bytes | Path"], repr=False)
     survives: bool = False
 
 
