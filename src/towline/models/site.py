@@ -3,6 +3,86 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Per = Literal["job", "user", "group"]
+"""What a limit counts: one job, a user's jobs together, or everybody's together. No job may be larger than any."""
+
+
+@dataclass(frozen=True)
+class NodeKind:
+    """Equal nodes of one partition.
+
+    Attributes:
+        count: how many there are, whatever their state.
+        cpus: CPUs of each, as Slurm counts them.
+        memory: MiB of each.
+        gpus: GPUs of each by type; the type is empty where the site names none.
+        features: what `--constraint` can ask for.
+    """
+
+    count: int
+    cpus: int
+    memory: int
+    gpus: tuple[tuple[str, int], ...] = ()
+    features: tuple[str, ...] = ()
+
+    def gpu_count(self, kind: str | None = None) -> int:
+        """GPUs of each node: of that type, or of any."""
+        return sum(count for name, count in self.gpus if not kind or not name or name == kind)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit on what jobs may hold of one resource.
+
+    Attributes:
+        per: what is counted.
+        resource: Slurm's name of it: `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:h100`.
+        most: the most that is allowed.
+    """
+
+    per: Per
+    resource: str
+    most: int
+
+
+@dataclass(frozen=True)
+class Qos:
+    """A quality of service (sacctmgr(1)).
+
+    Attributes:
+        name: its name.
+        max_time: longest walltime in seconds; None for no limit.
+        limits: on resources.
+        flags: for example `PartitionTimeLimit`, with which a partition's MaxTime does not count.
+    """
+
+    name: str
+    max_time: int | None = None
+    limits: tuple[Limit, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Association:
+    """The right of this user to charge an account (sacctmgr(1)), with what its parents pass down.
+
+    Attributes:
+        account: the account.
+        partition: the partition that it is for; empty for all.
+        qos: the QOS that its jobs may have.
+        default_qos: the QOS of its jobs that name none.
+        max_time: longest walltime in seconds; None for no limit.
+        limits: on resources.
+    """
+
+    account: str
+    partition: str = ""
+    qos: tuple[str, ...] = ()
+    default_qos: str = ""
+    max_time: int | None = None
+    limits: tuple[Limit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -21,6 +101,11 @@ class Partition:
         gpu_types: the types of these GPUs; empty where the site names none.
         cpus_per_node: the most CPUs that one of its nodes has.
         memory_per_node: the most memory in MiB that one of its nodes has.
+        kinds: its nodes, equal ones together.
+        max_cpus_per_node: the most CPUs that jobs may have of one node; None for all.
+        qos: the QOS whose limits hold for its jobs beside their own.
+        accounts, qoses, groups: who may use it; None for everybody.
+        denied_accounts, denied_qoses: who may not.
     """
 
     name: str
@@ -34,6 +119,23 @@ class Partition:
     gpu_types: tuple[str, ...] = ()
     cpus_per_node: int = 0
     memory_per_node: int = 0
+    kinds: tuple[NodeKind, ...] = ()
+    max_cpus_per_node: int | None = None
+    qos: str = ""
+    accounts: tuple[str, ...] | None = None
+    qoses: tuple[str, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    denied_accounts: tuple[str, ...] = ()
+    denied_qoses: tuple[str, ...] = ()
+
+    @property
+    def nodes_by_kind(self) -> tuple[NodeKind, ...]:
+        """Its nodes, equal ones together; as one kind where only the most that a node has is known."""
+        if self.kinds or not self.nodes:
+            return self.kinds
+        types = self.gpu_types or ("",)
+        gpus = ((types[0], self.gpus_per_node),) if self.gpus_per_node else ()
+        return (NodeKind(self.nodes, self.cpus_per_node, self.memory_per_node, gpus),)
 
 
 @dataclass(frozen=True)
@@ -46,6 +148,13 @@ class SiteFacts:
         partitions: in the order that Slurm lists them.
         message_timeout: Slurm's MessageTimeout in seconds (slurm.conf(5), default 10).
         asked: when, in seconds since 1970 on this machine's clock.
+        enforces: what accounting refuses: words of AccountingStorageEnforce (slurm.conf(5)).
+        part_limits: EnforcePartLimits: `NO`, `ANY` or `ALL` of the asked partitions must be able to take a job.
+        default_account: the account of jobs that name none.
+        associations: this user's; None when accounting did not tell.
+        qoses: every QOS; None when accounting did not tell.
+        groups: the user's groups on the login host; None when not known.
+        licenses: the licenses that Slurm counts; None when not known.
     """
 
     cluster: str
@@ -53,6 +162,17 @@ class SiteFacts:
     partitions: tuple[Partition, ...]
     message_timeout: int = 10
     asked: float = 0.0
+    enforces: tuple[str, ...] = ()
+    part_limits: str = "NO"
+    default_account: str = ""
+    associations: tuple[Association, ...] | None = None
+    qoses: tuple[Qos, ...] | None = None
+    groups: tuple[str, ...] | None = None
+    licenses: tuple[tuple[str, int], ...] | None = None
+
+    def qos(self, name: str) -> Qos | None:
+        """The QOS of that name, or None."""
+        return next((each for each in self.qoses or () if each.name == name), None)
 
     def partition(self, name: str) -> Partition | None:
         """The partition of that name, or None."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from towline.models.values import check_token
+from towline.slurm.accounting import ASSOCIATION_FIELDS, QOS_FIELDS
 from towline.slurm.commands import SACCT_FIELDS, SINFO_FORMAT, SQUEUE_FORMAT
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollTarget, build_poll_input
@@ -79,7 +80,7 @@ class RequiredPath:
 
 def facts_call(setup: str = "") -> Call:
     """Ask what the cluster is; read the answer with `towline.slurm.site.parse_facts`."""
-    return Call("facts", script("facts"), (SINFO_FORMAT,), _setup(setup))
+    return Call("facts", script("facts"), (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS), _setup(setup))
 
 
 def check_call(required: Sequence[RequiredPath], setup: str = "") -> Call:

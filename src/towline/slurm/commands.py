@@ -15,8 +15,8 @@ SQUEUE_FORMAT = "%i|%T|%V|%S|%e|%D|%N|%r"
 SACCT_FIELDS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 """Fields of `sacct --format`, printed with `--parsable2`."""
 
-SINFO_FORMAT = "%R|%D|%c|%m|%G"
-"""Partition, number of nodes, CPUs, MiB and gres of a group of equal nodes (sinfo(1), `--format`)."""
+SINFO_FORMAT = "%R|%D|%c|%m|%f|%G"
+"""Partition, number of nodes, CPUs, MiB, features and gres of a group of equal nodes (sinfo(1), `--format`)."""
 
 MAX_IDS = 500
 """Ids in one query; sites complain about longer ones and some truncate them."""

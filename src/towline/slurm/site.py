@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from towline.models.site import Partition, SiteFacts
+from towline.models.site import NodeKind, Partition, SiteFacts
+from towline.slurm.accounting import parse_associations, parse_qoses
+from towline.slurm.durations import parse_limit
 from towline.slurm.frames import Frame, is_complete, parse_frames
 
 DEFAULT_MESSAGE_TIMEOUT = 10  # seconds, slurm.conf(5)
 
 _CONFIG = re.compile(r"^(\w+)\s*=\s?(.*?)\s*$", re.MULTILINE)
 _PAIR = re.compile(r"(?:^|\s)([A-Za-z]\w*)=(\S*)")
-_TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d{2}):(\d{2})")
-_CLOCK = re.compile(r"(?:(\d+):)?(\d+)")
 _COUNT = re.compile(r"(\d+)([KMGTP]?)\+?", re.IGNORECASE)
 _MULTIPLE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
-
-
-@dataclass(frozen=True)
-class NodeGroup:
-    """Equal nodes of one partition, one line of `sinfo --exact`.
-
-    Attributes:
-        partition: its name.
-        count: number of nodes.
-        cpus: CPUs of each.
-        memory: MiB of each.
-        gpus: GPUs of each by type; the type is empty where the site names none.
-    """
-
-    partition: str
-    count: int
-    cpus: int
-    memory: int
-    gpus: tuple[tuple[str, int], ...] = ()
 
 
 def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
@@ -48,13 +29,29 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         raise ValueError("the cluster's answer broke off")
     config, partitions, nodes = (_answer(frames, name) for name in ("config", "partitions", "nodes"))
     settings = parse_config(config)
+    associations, qoses, groups, user, licenses = (
+        _optional(frames, name) for name in ("associations", "qoses", "groups", "user", "licenses")
+    )
     return SiteFacts(
         cluster=settings.get("ClusterName", ""),
         version=settings.get("SLURM_VERSION", ""),
         partitions=parse_partitions(partitions, nodes),
         message_timeout=_first_number(settings.get("MessageTimeout", "")) or DEFAULT_MESSAGE_TIMEOUT,
         asked=asked,
+        enforces=_list(settings.get("AccountingStorageEnforce", "")) or (),
+        part_limits=settings.get("EnforcePartLimits", "NO").upper(),
+        default_account=(user or "").strip().splitlines()[0].strip() if (user or "").strip() else "",
+        associations=None if associations is None else parse_associations(associations),
+        qoses=None if qoses is None else parse_qoses(qoses),
+        groups=None if groups is None else tuple(groups.split()),
+        licenses=None if licenses is None else parse_licenses(licenses),
     )
+
+
+def parse_licenses(scontrol: str) -> tuple[tuple[str, int], ...]:
+    """Names and totals from `scontrol --oneliner show licenses`."""
+    found = re.findall(r"LicenseName=(\S+)\s.*?Total=(\d+)", scontrol)
+    return tuple((name, int(total)) for name, total in found)
 
 
 def parse_config(scontrol: str) -> dict[str, str]:
@@ -64,16 +61,11 @@ def parse_config(scontrol: str) -> dict[str, str]:
 
 def parse_partitions(scontrol: str, sinfo: str) -> tuple[Partition, ...]:
     """Partitions from `scontrol -o show partition` and `sinfo` (`towline.slurm.commands.SINFO_FORMAT`)."""
-    groups = parse_nodes(sinfo)
+    groups = [group for line in sinfo.splitlines() if (group := _node_kind(line))]
     partitions = [_partition(line) for line in scontrol.splitlines()]
     return tuple(
-        _with_nodes(part, [group for group in groups if group.partition == part.name]) for part in partitions if part
+        _with_nodes(part, tuple(kind for name, kind in groups if name == part.name)) for part in partitions if part
     )
-
-
-def parse_nodes(sinfo: str) -> tuple[NodeGroup, ...]:
-    """Groups of equal nodes; a line that is none is passed over."""
-    return tuple(group for line in sinfo.splitlines() if (group := _node_group(line)))
 
 
 def parse_gpus(gres: str) -> tuple[tuple[str, int], ...]:
@@ -91,16 +83,6 @@ def parse_gpus(gres: str) -> tuple[tuple[str, int], ...]:
         kind = types[0] if types else ""
         counts[kind] = counts.get(kind, 0) + (numbers[-1] if numbers else 1)
     return tuple(counts.items())
-
-
-def parse_limit(text: str) -> int | None:
-    """Seconds of `scontrol`'s `[D-]HH:MM:SS` or `MM:SS`; None for `UNLIMITED`, `NONE`, `INFINITE` and the like."""
-    if found := _TIME.fullmatch(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return days * 86400 + hours * 3600 + minutes * 60 + seconds
-    if found := _CLOCK.fullmatch(text):
-        return int(found[1]) * 60 + int(found[2]) if found[1] else int(found[2]) * 60
-    return None
 
 
 def _answer(frames: tuple[Frame, ...], name: str) -> str:
@@ -125,10 +107,30 @@ def _partition(line: str) -> Partition | None:
         default_time=parse_limit(pairs.get("DefaultTime", "")),
         max_nodes=int(max_nodes) if max_nodes.isdecimal() else None,
         nodes=_first_number(pairs.get("TotalNodes", "")) or 0,
+        max_cpus_per_node=_first_number(pairs.get("MaxCPUsPerNode", "")),
+        qos=pairs["QoS"] if pairs.get("QoS", "N/A") != "N/A" else "",
+        accounts=_list(pairs.get("AllowAccounts", "ALL")),
+        qoses=_list(pairs.get("AllowQos", "ALL")),
+        groups=_list(pairs.get("AllowGroups", "ALL")),
+        denied_accounts=_list(pairs.get("DenyAccounts", "")) or (),
+        denied_qoses=_list(pairs.get("DenyQos", "")) or (),
     )
 
 
-def _with_nodes(part: Partition, groups: list[NodeGroup]) -> Partition:
+def _list(text: str) -> tuple[str, ...] | None:
+    """The words of a list; None where it stands for everything."""
+    return None if text.upper() == "ALL" else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _optional(frames: tuple[Frame, ...], name: str) -> str | None:
+    """The answer to a query that a site may refuse; None when it did."""
+    try:
+        return _answer(frames, name)
+    except ValueError:
+        return None
+
+
+def _with_nodes(part: Partition, groups: tuple[NodeKind, ...]) -> Partition:
     if not groups:
         return part
     return replace(
@@ -138,18 +140,21 @@ def _with_nodes(part: Partition, groups: list[NodeGroup]) -> Partition:
         gpu_types=tuple(dict.fromkeys(kind for group in groups for kind, _ in group.gpus if kind)),
         cpus_per_node=max(group.cpus for group in groups),
         memory_per_node=max(group.memory for group in groups),
+        kinds=groups,
     )
 
 
-def _node_group(line: str) -> NodeGroup | None:
-    parts = [part.strip() for part in line.split("|", 4)]
-    if len(parts) != 5 or not parts[0]:
+def _node_kind(line: str) -> tuple[str, NodeKind] | None:
+    """Partition and nodes of a line; the features before the gres may be missing, as in older recordings."""
+    parts = [part.strip() for part in line.split("|")]
+    if len(parts) not in (5, 6) or not parts[0]:
         return None
     numbers = [_count(part) for part in parts[1:4]]
     count, cpus, memory = (number if number is not None else -1 for number in numbers)
     if min(count, cpus, memory) < 0:
         return None
-    return NodeGroup(parts[0], count, cpus, memory, parse_gpus(parts[4]))
+    features = () if len(parts) == 5 or parts[4] == "(null)" else _list(parts[4]) or ()
+    return parts[0], NodeKind(count, cpus, memory, parse_gpus(parts[-1]), features)
 
 
 def _entries(gres: str) -> list[str]:
