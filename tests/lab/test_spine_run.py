@@ -146,8 +146,12 @@ REFUSED: list[tuple[list[str], int, str]] = [
     (["--name", "a\nb", "--", "true"], 65, "job name"),
     (["--partition", "batch\n#SBATCH --exclusive", "--", "true"], 65, "#SBATCH"),
     (["--comment", "a\nb", "--", "true"], 65, "one line"),
-    (["--account", "nosuch", "--", "true"], 76, "Invalid account"),
-    (["--qos", "nosuch", "--", "true"], 76, "qos"),
+    (["--account", "nosuch", "--", "true"], 65, "no account of yours"),
+    (["--qos", "nosuch", "--", "true"], 65, "there are: limited, long, normal"),
+    (["--qos", "limited", "--gpus", "8", "--", "true"], 65, "8 GPUs are asked for and QOS limited"),
+    (["--constraint", "nvme", "--", "true"], 65, "feature nvme"),
+    (["--reservation", "nosuch", "--", "true"], 76, "reservation"),
+    (["--sbatch", "wrap=true", "--", "true"], 65, "the batch script is Towline's"),
 ]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from towline.models.fields import Line
+from towline.models.fields import ClusterPath, Count, Line
 from towline.models.image import Image
 from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
 from towline.models.values import check_absolute_path, check_job_name, check_token
@@ -84,6 +84,7 @@ def _one_line(value: str) -> str:
 
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_listed)]
 Mounts = Annotated[tuple[AnyMount, ...], BeforeValidator(_listed)]
+Paths = Annotated[tuple[ClusterPath, ...], BeforeValidator(_listed)]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 
 
@@ -151,6 +152,39 @@ class ClusterProfile(BaseModel):
         default=None,
         description="Walltime of jobs that name none, for example 4h or 1-00:00:00.",
         json_schema_extra=_tao("SLURM_TIME_HOURS"),
+    )
+    preset: Literal["", "tao"] = Field(
+        default="",
+        description="`tao` follows the conventions of NVIDIA's TAO Toolkit where they differ from Towline's.",
+    )
+    gpus_per_node: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        default=None,
+        description="GPUs of a whole node, for jobs that ask for GPUs in total; the cluster is asked when not given.",
+        json_schema_extra=_tao("SLURM_MAX_GPUS_PER_NODE"),
+    )
+    cpus_per_task: Count | None = Field(
+        default=None,
+        description="CPUs of each task of jobs that name none; the GPUs' share of a node when not given.",
+        json_schema_extra=_tao("SLURM_CPUS_PER_TASK"),
+    )
+    max_cpus_per_task: Count | None = Field(
+        default=None,
+        description="The most CPUs of a task that are asked for unless a job says more.",
+        json_schema_extra=_tao("SLURM_MAX_CPUS_PER_TASK"),
+    )
+    restart: Literal["on-fault", "never"] = Field(
+        default="on-fault",
+        description="Whether jobs that do not say may start again after faults and preemption.",
+        json_schema_extra=_tao("SLURM_USE_REQUEUE"),
+    )
+    mail_user: Token | None = Field(
+        default=None,
+        description="Whom Slurm writes to about every event of jobs that do not say.",
+        json_schema_extra=_tao("SLURM_MAIL_USER"),
+    )
+    unseen: Paths = Field(
+        default=(),
+        description="Directories of the compute nodes that login hosts cannot see; paths below them are not checked.",
     )
     gpu_request: Literal["gres", "gres-typed", "gpus-per-node", "constraint"] = Field(
         default="gres",

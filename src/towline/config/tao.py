@@ -21,7 +21,19 @@ from towline.models.errors import ConfigError
 NAME = "tao"
 INSIDE_JOB = "SLURM_JOB_ID"
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*")
-_DEFAULTS = {"partition": "polar,polar3,polar4,grizzly", "mounts": "/lustre", "time": "4h"}
+PACKAGED_PARTITIONS = ("polar", "polar3", "polar4", "grizzly")
+PACKAGED_HOURS = 4
+"""Longest walltime of the packaged partitions, whatever they say themselves."""
+_DEFAULTS: dict[str, object] = {
+    "preset": NAME,
+    "partition": ",".join(PACKAGED_PARTITIONS),
+    "mounts": "/lustre",
+    "time": f"{PACKAGED_HOURS}h",
+    "gpus_per_node": 8,
+    "cpus_per_task": 16,
+    "max_cpus_per_task": 128,
+}
+_NUMBERS = frozenset({"gpus_per_node", "cpus_per_task", "max_cpus_per_task"})
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -154,7 +166,11 @@ def _file(env: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
 
 
 def _profile_value(setting: Setting, name: str, text: str) -> object:
-    return round(_number(name, text) * 3600) if setting.name == "time" else text
+    if setting.name == "time":
+        return round(_number(name, text) * 3600)
+    if setting.name == "restart":
+        return "on-fault" if _switch(name, text) else "never"
+    return _whole(name, text) if setting.name in _NUMBERS else text
 
 
 def _wrong(name: str, text: str, wanted: str) -> ConfigError:
@@ -190,10 +206,6 @@ def _text(_name: str, text: str) -> str:
 
 VARIABLES: tuple[TaoVariable, ...] = (
     TaoVariable("SLURM_TIMEOUT_HOURS", _number, 3.8),
-    TaoVariable("SLURM_CPUS_PER_TASK", _whole, 16),
-    TaoVariable("SLURM_MAX_CPUS_PER_TASK", _whole, 128),
-    TaoVariable("SLURM_MAX_GPUS_PER_NODE", _whole, 8),
-    TaoVariable("SLURM_USE_REQUEUE", _switch, True),
     TaoVariable("SLURM_USE_TIMEOUT", _switch, True),
     TaoVariable("SLURM_USE_SRUN_LOGS", _switch, False),
     TaoVariable("SLURM_USE_SQSH", _switch, True),
@@ -203,6 +215,5 @@ VARIABLES: tuple[TaoVariable, ...] = (
     TaoVariable("SLURM_CONVERSION_MEMORY_GB", _whole, 32),
     TaoVariable("SLURM_FORCE_RECONVERT_LATEST", _switch, False),
     TaoVariable("SLURM_REQUIRE_SQSH", _switch, False),
-    TaoVariable("SLURM_MAIL_USER", _text, ""),
 )
 """Every variable that no setting of a profile stands for."""

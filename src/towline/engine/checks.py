@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Sequence
 
+from towline.engine.fitting import RULES, Rule, takes
 from towline.engine.redaction import looks_secret
+from towline.engine.standing import ENFORCING_ACCOUNTS, account_of, associations_of, enforces, qos_of, time_bounds
 from towline.models.image import Image
+from towline.models.parts import shared_path
 from towline.models.plan import Check, Verdict
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
 from towline.models.values import format_walltime
-
-_Limit = Callable[[JobSpec, Partition], "str | None"]
 
 
 def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -> tuple[Check, ...]:
@@ -19,13 +21,22 @@ def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -
     names = spec.partition or _site_default(facts)
     found = asked_partitions(spec, facts)
     checks = [_image(spec), _partition(spec, names, facts)]
+    checks += [check for rule in _RIGHTS if (check := rule(spec, facts))]
     if found and len(found) == len(names):
-        checks += [_limit(name, limit, spec, found, facts) for name, limit in _LIMITS.items()]
-    if told := _tokens(spec):
-        checks.append(told)
+        checks += [_rule(name, rule, spec, found, facts) for name, rule in RULES.items()]
+        checks += _together(spec, found, facts, checks)
+    checks += [check for rule in _OWN if (check := rule(spec, facts))]
     if required_paths:
         checks.append(Check("paths", Verdict.ON_SUBMIT, "on the cluster there must be " + ", ".join(required_paths)))
     return tuple(checks)
+
+
+def unseen_paths(paths: Sequence[str]) -> tuple[Check, ...]:
+    """What can be said of paths that login hosts cannot see."""
+    if not paths:
+        return ()
+    evidence = f"the profile says that login hosts cannot see {', '.join(paths)}"
+    return (Check("unseen", Verdict.CANNOT_TELL, evidence),)
 
 
 def asked_partitions(spec: JobSpec, facts: SiteFacts, otherwise: Sequence[str] = ()) -> list[Partition]:
@@ -44,6 +55,9 @@ def _site_default(facts: SiteFacts) -> tuple[str, ...]:
     return (facts.default_partition.name,) if facts.default_partition else ()
 
 
+# --- What is named has to be there ---
+
+
 def _image(spec: JobSpec) -> Check:
     if spec.image is None:
         return Check(
@@ -56,20 +70,6 @@ def _image(spec: JobSpec) -> Check:
     if image.is_file:
         return Check("image", Verdict.ON_SUBMIT, f"{spec.image} must be a squashfs image that you can read")
     return Check("image", Verdict.OK, f"{spec.image} is pulled from its registry when the job starts")
-
-
-def _tokens(spec: JobSpec) -> Check | None:
-    """A token in plain sight: the job's files on the shared disk and lists would show it."""
-    places = [f"the variable {name}" for name, value in spec.env.items() if looks_secret(value)]
-    places += ["the command"] if looks_secret("\n".join([*spec.command, spec.shell])) else []
-    if not places:
-        return None
-    return Check(
-        "secrets",
-        Verdict.FAILS,
-        f"what looks like a token or a private key stands in {' and in '.join(places)}, which is written down for all",
-        "Give it with --secret NAME, and let the command read the variable NAME itself (docs/secrets.md).",
-    )
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
@@ -91,58 +91,193 @@ def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
     return Check("partition", Verdict.OK, ",".join(names) + ("" if spec.partition else " (the site's default)"))
 
 
-def _limit(name: str, limit: _Limit, spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts) -> Check:
-    """One limit: it fails when none of the asked partitions can keep it, for Slurm takes any that can."""
-    broken = {part.name: why for part in asked if (why := limit(spec, part))}
-    if len(broken) < len(asked):
-        spared = [part.name for part in asked if part.name not in broken]
-        return Check(name, Verdict.OK, "; ".join([f"{', '.join(spared)} can take it", *broken.values()]))
-    fitting = [part.name for part in facts.partitions if part.available and not _broken(spec, part)]
-    others = f"Partitions that would take the job: {', '.join(fitting)}." if fitting else "No partition here takes it."
-    return Check(name, Verdict.FAILS, "; ".join(broken.values()), f"Ask for less, or choose another. {others}")
-
-
-def _broken(spec: JobSpec, part: Partition) -> bool:
-    return any(limit(spec, part) for limit in _LIMITS.values())
-
-
-def _nodes(spec: JobSpec, part: Partition) -> str | None:
-    most = min(part.nodes, part.max_nodes if part.max_nodes is not None else part.nodes)
-    if spec.resources.nodes > most:
-        return f"{spec.resources.nodes} nodes are asked for and partition {part.name} allows {most}"
-    return None
-
-
-def _gpus(spec: JobSpec, part: Partition) -> str | None:
-    wanted, kind = spec.resources.gpus_per_node, spec.resources.gpu_type
-    if wanted > part.gpus_per_node:
-        return f"{wanted} GPUs per node are asked for and nodes of partition {part.name} have {part.gpus_per_node}"
-    if wanted and kind and part.gpu_types and kind not in part.gpu_types:
-        return f"GPUs of type {kind} are asked for and partition {part.name} has {', '.join(part.gpu_types)}"
-    return None
-
-
-def _time(spec: JobSpec, part: Partition) -> str | None:
-    asked = spec.resources.time
-    if asked and part.max_time is not None and asked > part.max_time:
-        limit = format_walltime(part.max_time)
-        return f"a walltime of {format_walltime(asked)} is asked for and partition {part.name} allows {limit}"
-    return None
-
-
-def _cpus(spec: JobSpec, part: Partition) -> str | None:
-    tasks, each = spec.resources.tasks_per_node, spec.resources.cpus_per_task
-    if not part.cpus_per_node or tasks * (each or 1) <= part.cpus_per_node:
+def _account(spec: JobSpec, facts: SiteFacts) -> Check | None:
+    if not enforces(facts, ENFORCING_ACCOUNTS):
         return None
-    asked = f"{tasks} tasks per node" if each is None else f"{tasks * each} CPUs per node"
-    return f"{asked} are asked for and nodes of partition {part.name} have {part.cpus_per_node} CPUs"
+    account = account_of(spec, facts)
+    if facts.associations is None:
+        return Check("account", Verdict.CANNOT_TELL, "accounting did not say which accounts are yours")
+    yours = list(dict.fromkeys(each.account for each in facts.associations))
+    if account and account not in [each.lower() for each in yours]:
+        fix = f"Choose one of yours with --account: {', '.join(yours)}." if yours else "Ask the site for an account."
+        return Check("account", Verdict.FAILS, f"{account} is no account of yours on {facts.cluster}", fix)
+    if not account:
+        return Check("account", Verdict.CANNOT_TELL, "the job names no account, and your default one is not known")
+    return Check("account", Verdict.OK, account + ("" if spec.account else " (your default)"))
 
 
-def _memory(spec: JobSpec, part: Partition) -> str | None:
-    wanted = spec.resources.memory
-    if isinstance(wanted, int) and part.memory_per_node and wanted > part.memory_per_node:
-        return f"{wanted} MiB per node are asked for and nodes of partition {part.name} have {part.memory_per_node}"
-    return None
+def _qos(spec: JobSpec, facts: SiteFacts) -> Check | None:
+    name = qos_of(spec, facts)
+    if not name:
+        return None
+    if facts.qoses is None:
+        return Check("qos", Verdict.CANNOT_TELL, f"accounting did not say whether there is a QOS {name}")
+    granted = {each for found in associations_of(spec, facts) for each in found.qos}
+    if not facts.qos(name):
+        there = sorted(granted) or [each.name for each in facts.qoses]
+        return Check("qos", Verdict.FAILS, f"{facts.cluster} has no QOS {name}", _choose("--qos", name, there))
+    if enforces(facts, frozenset({"qos"})) and granted and name not in granted:
+        evidence = f"account {account_of(spec, facts)} may not use QOS {name}"
+        return Check("qos", Verdict.FAILS, evidence, _choose("--qos", name, sorted(granted)))
+    return Check("qos", Verdict.OK, name + ("" if spec.qos else " (your default)"))
 
 
-_LIMITS: dict[str, _Limit] = {"nodes": _nodes, "gpus": _gpus, "cpus": _cpus, "memory": _memory, "time": _time}
+def _licenses(spec: JobSpec, facts: SiteFacts) -> Check | None:
+    if not spec.resources.licenses:
+        return None
+    if facts.licenses is None:
+        return Check("licenses", Verdict.CANNOT_TELL, "the cluster did not say which licenses it counts")
+    there = dict(facts.licenses)
+    for wanted in spec.resources.licenses:
+        name, _, count = wanted.partition(":")
+        if name not in there:
+            fix = _choose("--licenses", name, sorted(there))
+            return Check("licenses", Verdict.FAILS, f"{facts.cluster} counts no licenses {name}", fix)
+        if count.isdecimal() and int(count) > there[name]:
+            evidence = f"{count} licenses {name} are asked for and {facts.cluster} has {there[name]}"
+            return Check("licenses", Verdict.FAILS, evidence, "Ask for fewer.")
+    return Check("licenses", Verdict.OK, ", ".join(spec.resources.licenses))
+
+
+def _choose(flag: str, name: str, there: Iterable[str]) -> str:
+    names = list(there)
+    near = difflib.get_close_matches(name, names, n=1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return f"{meant}Choose another with {flag}; there are: {', '.join(names)}." if names else "Leave it out."
+
+
+# --- What a partition can take ---
+
+
+def _rule(name: str, rule: Rule, spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts) -> Check:
+    """One rule of partitions: it fails when none of the asked ones keeps it, for Slurm takes any that does.
+
+    Where EnforcePartLimits is ALL, Slurm refuses a job that one of them cannot take (slurm.conf(5)).
+    """
+    broken = {part.name: why for part in asked if (why := rule(spec, part, facts))}
+    every = facts.part_limits == "ALL" and name in ("nodes", "time")
+    if broken and (every or len(broken) == len(asked)):
+        return Check(
+            name, Verdict.FAILS, "; ".join(broken.values()), f"Ask for less, or choose another. {_others(spec, facts)}"
+        )
+    if broken:
+        spared = ", ".join(part.name for part in asked if part.name not in broken)
+        return Check(name, Verdict.OK, "; ".join([f"{spared} can take it", *broken.values()]))
+    return Check(name, Verdict.OK, _TOLD.get(name, _nothing)(spec, asked, facts))
+
+
+def _others(spec: JobSpec, facts: SiteFacts) -> str:
+    fitting = [part.name for part in facts.partitions if takes(spec, part, facts)]
+    return f"Partitions that would take the job: {', '.join(fitting)}." if fitting else "No partition here takes it."
+
+
+def _together(spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts, so_far: Sequence[Check]) -> list[Check]:
+    """Each rule may be kept by one partition, and no partition keep all."""
+    if any(check.verdict is Verdict.FAILS for check in so_far) or any(takes(spec, part, facts) for part in asked):
+        return []
+    names = ", ".join(part.name for part in asked)
+    fix = f"Ask for less, or choose another. {_others(spec, facts)}"
+    return [Check("together", Verdict.FAILS, f"none of the partitions {names} can take all that is asked for", fix)]
+
+
+def _nothing(_: JobSpec, asked: Sequence[Partition], __: SiteFacts) -> str:
+    return ", ".join(part.name for part in asked) + " can take it"
+
+
+def _nodes_told(spec: JobSpec, asked: Sequence[Partition], _: SiteFacts) -> str:
+    most = ", ".join(f"{part.name} {part.nodes}" for part in asked)
+    return f"{spec.resources.nodes} of {most}"
+
+
+def _gpus_told(spec: JobSpec, asked: Sequence[Partition], _: SiteFacts) -> str:
+    wanted = spec.resources
+    if not wanted.gpus_per_node:
+        return "none are asked for"
+    kind = f" {wanted.gpu_type}" if wanted.gpu_type else ""
+    return f"{wanted.gpus_per_node}{kind} on each node, {wanted.nodes * wanted.gpus_per_node} in all"
+
+
+def _cpus_told(spec: JobSpec, asked: Sequence[Partition], _: SiteFacts) -> str:
+    wanted = spec.resources
+    if wanted.cpus_per_task is None:
+        return f"{wanted.tasks_per_node} tasks on each node, with the CPUs that the site gives"
+    return f"{wanted.tasks_per_node} tasks of {wanted.cpus_per_task} CPUs on each node"
+
+
+def _time_told(spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts) -> str:
+    time = spec.resources.time
+    bounds = [bound for part in asked for bound in time_bounds(spec, part, facts)]
+    said = format_walltime(time) if time else "the partition's default"
+    if not bounds:
+        return f"{said}; there is no limit"
+    tightest = min(bounds, key=lambda bound: bound.most)
+    return f"{said}; the tightest rule is {format_walltime(tightest.most)} of {tightest.whose}"
+
+
+_TOLD: dict[str, Callable[[JobSpec, Sequence[Partition], SiteFacts], str]] = {
+    "nodes": _nodes_told,
+    "gpus": _gpus_told,
+    "cpus": _cpus_told,
+    "time": _time_told,
+}
+
+
+# --- What the spec itself says ---
+
+
+def _unlimited(spec: JobSpec, facts: SiteFacts) -> Check | None:
+    """Without a walltime Slurm would give the partition's limit, which here is none: such jobs never end."""
+    names = spec.partition or _site_default(facts)
+    if spec.resources.time is not None or len(asked_partitions(spec, facts)) < len(names):
+        return None
+    evidence = "neither the job nor the profile nor a partition says how long it may run, and Slurm would set no end"
+    return Check("walltime", Verdict.FAILS, evidence, "Give one with --time, or set `time` in the profile.")
+
+
+def _grace(spec: JobSpec, _: SiteFacts) -> Check | None:
+    if not spec.warning:
+        return None
+    signal, grace = spec.warning
+    if spec.resources.time and grace >= spec.resources.time:
+        evidence = f"the signal would come {grace} s before the end, and the whole job has {spec.resources.time} s"
+        return Check("signal", Verdict.FAILS, evidence, "Give a shorter --grace, or more --time.")
+    return Check("signal", Verdict.OK, f"{signal} to every rank {grace} s before the end")
+
+
+def _tokens(spec: JobSpec, _: SiteFacts) -> Check | None:
+    """A token in plain sight: the job's files on the shared disk and lists would show it."""
+    places = [f"the variable {name}" for name, value in spec.env.items() if looks_secret(value)]
+    places += ["the command"] if looks_secret("\n".join([*spec.command, spec.shell])) else []
+    if not places:
+        return None
+    return Check(
+        "secrets",
+        Verdict.FAILS,
+        f"what looks like a token or a private key stands in {' and in '.join(places)}, which is written down for all",
+        "Give it with --secret NAME, and let the command read the variable NAME itself (docs/secrets.md).",
+    )
+
+
+def _inputs(spec: JobSpec, _: SiteFacts) -> Check | None:
+    if not spec.inputs:
+        return None
+    far = [uri for uri in spec.inputs.values() if shared_path(uri) is None]
+    if far:
+        evidence = f"this version brings no data to the cluster from elsewhere: {', '.join(far)}"
+        fix = "Bring it to the shared file system first, and give its path there."
+        return Check("inputs", Verdict.FAILS, evidence, fix)
+    shown = ", ".join(f"{shared_path(uri)} at {target}" for target, uri in spec.inputs.items())
+    return Check("inputs", Verdict.OK, f"mounted for reading: {shown}")
+
+
+def _outputs(spec: JobSpec, _: SiteFacts) -> Check | None:
+    if not spec.outputs:
+        return None
+    evidence = "this version brings no results anywhere by itself"
+    return Check(
+        "outputs", Verdict.FAILS, evidence, "Leave outputs out, and fetch results with `towline results --pull`."
+    )
+
+
+_RIGHTS = (_account, _qos, _licenses)
+_OWN = (_unlimited, _grace, _tokens, _inputs, _outputs)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.container.pyxis import srun_options
-from towline.engine.checks import asked_partitions, check_spec
+from towline.engine.checks import check_spec, unseen_paths
+from towline.engine.defaults import fill_in, with_preset
 from towline.engine.dependencies import NO_DEPENDENCIES, Settled
 from towline.launch.files import LaunchPlan, job_files, own_mounts
 from towline.models.errors import PlanRefused, SpecError
@@ -35,19 +37,25 @@ def make_plan(
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
     """
-    spec = fill_in(spec, profile, facts).model_copy(update={"depends_on": settled.wanted})
+    facts = with_preset(facts, profile)
+    filled = fill_in(spec, profile, facts)
+    spec = filled.spec.model_copy(update={"depends_on": settled.wanted})
     directory = f"{profile.root}/jobs/{job_id}"
     token = attempt_token(spec.name, job_id, 1)
-    required = _required_paths(spec)
+    needed = _needed_paths(spec)
+    required = tuple(path for path in needed if not _is_below(path, profile.unseen))
+    checks = [*check_spec(spec, facts, required), *unseen_paths([path for path in needed if path not in required])]
     return Plan(
         job_id=job_id,
         token=token,
         spec=spec,
         directory=directory,
         files=_files(spec, profile, job_id, directory, token, settled.terms),
-        checks=(*check_spec(spec, facts, required), *settled.checks),
+        checks=(*checks, *settled.checks),
         required_paths=required,
         sbatch=sbatch(f"{directory}/script/batch"),
+        notes=filled.notes,
+        facts_asked=facts.asked,
     )
 
 
@@ -65,37 +73,13 @@ def check_plan(plan: Plan) -> None:
         )
 
 
-def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> JobSpec:
-    """The spec with what it leaves open taken from the profile; the spec's own mounts come on top."""
-    resources = spec.resources.model_copy(
-        update={
-            "time": spec.resources.time or profile.time,
-            "gpu_type": spec.resources.gpu_type or _site_gpu_type(spec, profile, facts),
-        }
-    )
-    return spec.model_copy(
-        update={
-            "image": spec.image or profile.image,
-            "partition": spec.partition or profile.partition,
-            "account": spec.account or profile.account,
-            "qos": spec.qos or profile.qos,
-            "mounts": merge_mounts(profile.mounts, spec.mounts),
-            "resources": resources,
-        }
-    )
-
-
-def _site_gpu_type(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> str | None:
-    """The type that must be named where a site refuses requests without one and has only one."""
-    if profile.gpu_request != "gres-typed" or not spec.resources.gpus_per_node:
-        return None
-    types = {kind for part in asked_partitions(spec, facts, profile.partition) for kind in part.gpu_types}
-    return types.pop() if len(types) == 1 else None
-
-
-def _required_paths(spec: JobSpec) -> tuple[str, ...]:
+def _needed_paths(spec: JobSpec) -> tuple[str, ...]:
     image = Image.parse(spec.image).path if spec.image else ""
     return tuple(dict.fromkeys([*([image] if image else []), *(mount.source for mount in spec.mounts)]))
+
+
+def _is_below(path: str, directories: Sequence[str]) -> bool:
+    return any(f"{path}/".startswith(f"{directory.rstrip('/')}/") for directory in directories)
 
 
 def _files(

@@ -49,6 +49,8 @@ class Plan:
         checks: every check with its verdict.
         required_paths: paths that must exist on the cluster.
         sbatch: the `sbatch` command as it runs there.
+        notes: what was decided for the user, in sentences.
+        facts_asked: when the site told of itself, in seconds since 1970 on this machine's clock; 0 for not known.
     """
 
     job_id: str
@@ -59,11 +61,25 @@ class Plan:
     checks: tuple[Check, ...]
     required_paths: tuple[str, ...]
     sbatch: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    facts_asked: float = 0.0
 
     @property
     def script(self) -> str:
         """The batch script."""
         return self.files["script/batch"].decode()
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """GPUs times hours that the job may use at most; None without a walltime."""
+        wanted = self.spec.resources
+        return None if wanted.time is None else wanted.nodes * wanted.gpus_per_node * wanted.time / 3600
+
+    @property
+    def node_hours(self) -> float | None:
+        """Nodes times hours that the job may use at most; None without a walltime."""
+        wanted = self.spec.resources
+        return None if wanted.time is None else wanted.nodes * wanted.time / 3600
 
     @property
     def failures(self) -> tuple[Check, ...]:

@@ -68,7 +68,8 @@ class JobSpec(Model):
             `INT`, `HUP`, `USR1` or `USR2`; `TERM` when only `grace` is given.
         grace: seconds before the end at which the signal comes (`5m` is read too; 60 when only `signal` is given).
             Slurm may send it up to a minute early (sbatch(1), `--signal`).
-        restart: `on-fault` lets Slurm start the job again after node faults and preemption; `never` does not.
+        restart: `on-fault` lets Slurm start the job again after node faults and preemption; `never` does not;
+            what the profile says when not given.
         retries: the most new starts that faults may cost.
         resume: how the command goes on where it stopped; without it a job that ran out of time is over.
         mail: mail that Slurm sends.
@@ -103,7 +104,7 @@ class JobSpec(Model):
     deadline: When | None = None
     signal: Signal | None = None
     grace: Grace | None = None
-    restart: Literal["on-fault", "never"] = "on-fault"
+    restart: Literal["on-fault", "never"] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 10
     resume: Resume | None = None
     mail: Mail | None = None

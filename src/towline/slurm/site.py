@@ -38,14 +38,20 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         partitions=parse_partitions(partitions, nodes),
         message_timeout=_first_number(settings.get("MessageTimeout", "")) or DEFAULT_MESSAGE_TIMEOUT,
         asked=asked,
-        enforces=_list(settings.get("AccountingStorageEnforce", "")) or (),
+        enforces=_enforced(settings.get("AccountingStorageEnforce", "")),
         part_limits=settings.get("EnforcePartLimits", "NO").upper(),
-        default_account=(user or "").strip().splitlines()[0].strip() if (user or "").strip() else "",
+        default_account=next(iter((user or "").split()), ""),
         associations=None if associations is None else parse_associations(associations),
         qoses=None if qoses is None else parse_qoses(qoses),
         groups=None if groups is None else tuple(groups.split()),
         licenses=None if licenses is None else parse_licenses(licenses),
     )
+
+
+def _enforced(words: str) -> tuple[str, ...]:
+    """What AccountingStorageEnforce stands for; `all` leaves out only what slurm.conf(5) says."""
+    found = _list(words.lower())
+    return ("associations", "limits", "qos", "wckeys") if found is None else found
 
 
 def parse_licenses(scontrol: str) -> tuple[tuple[str, int], ...]:

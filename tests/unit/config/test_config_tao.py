@@ -109,11 +109,21 @@ def test_hours_may_have_a_fraction(find: Find) -> None:
 
 
 def test_variables_without_a_setting_have_values_too() -> None:
-    found = read_tao({"SLURM_USE_REQUEUE": "False", "SLURM_MAX_GPUS_PER_NODE": "4"})
+    found = read_tao({"SLURM_USE_SQSH": "False", "SLURM_CONVERSION_MEMORY_GB": "4"})
     values = {variable.name: found.value(variable) for variable in VARIABLES}
-    assert values["SLURM_USE_REQUEUE"] is False
-    assert values["SLURM_MAX_GPUS_PER_NODE"] == 4
-    assert values["SLURM_CPUS_PER_TASK"] == 16
+    assert values["SLURM_USE_SQSH"] is False
+    assert values["SLURM_CONVERSION_MEMORY_GB"] == 4
+    assert values["SLURM_TIMEOUT_HOURS"] == 3.8
+
+
+def test_resources_and_rules_of_the_preset(find: Find) -> None:
+    profile = find(**NEEDED).profile
+    assert (profile.preset, profile.restart, profile.mail_user) == ("tao", "on-fault", None)
+    assert (profile.gpus_per_node, profile.cpus_per_task, profile.max_cpus_per_task) == (8, 16, 128)
+    given = find(**NEEDED, SLURM_MAX_GPUS_PER_NODE="4", SLURM_CPUS_PER_TASK="8", SLURM_MAIL_USER="me@example.org")
+    assert (given.profile.gpus_per_node, given.profile.cpus_per_task) == (4, 8)
+    assert given.profile.mail_user == "me@example.org"
+    assert find(**NEEDED, SLURM_USE_REQUEUE="off").profile.restart == "never"
 
 
 @pytest.mark.parametrize(

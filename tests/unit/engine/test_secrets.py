@@ -116,7 +116,7 @@ def test_a_secret_shows_itself_to_nobody() -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path)
-    opened.save_facts("lab", SiteFacts("lab", "22.05.8", (Partition("batch", True, True, nodes=4),), 10, time.time()))
+    opened.save_facts("lab", SiteFacts("lab", "22.05.8", (Partition("batch", True, True, 3600, nodes=4),), 10, time.time()))
     yield opened
     opened.close()
 
@@ -194,7 +194,7 @@ def test_known_values_are_hidden_and_lines_of_long_ones_too() -> None:
 )
 def test_tokens_are_known_by_their_shape_and_refused_in_plain_sight(token: str) -> None:
     assert redacted(f"TOKEN={token} next") == "TOKEN=*** next"
-    facts = SiteFacts("lab", "22.05.8", (Partition("batch", True, True, nodes=4),))
+    facts = SiteFacts("lab", "22.05.8", (Partition("batch", True, True, 3600, nodes=4),))
     for fields in ({"env": {"TOKEN": token}, "shell": "true"}, {"command": ["curl", f"-HKey: {token}"]}):
         spec = JobSpec.build(image="/i.sqsh", **fields)
         (found,) = [check for check in check_spec(spec, facts, ()) if check.name == "secrets"]

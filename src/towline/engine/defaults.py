@@ -1,0 +1,143 @@
+"""What a spec leaves open, from the profile, the preset and the site. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import cast
+
+from towline.config import tao
+from towline.config.profile import ClusterProfile
+from towline.container.mounts import merge_mounts
+from towline.engine.checks import asked_partitions
+from towline.engine.sizing import Rules, size
+from towline.engine.standing import time_bounds
+from towline.models.parts import Mail, Mount, shared_path
+from towline.models.resources import Resources
+from towline.models.site import Partition, SiteFacts
+from towline.models.spec import JobSpec
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A spec with nothing left open, as far as it can be known.
+
+    Attributes:
+        spec: the spec.
+        notes: what was decided for the user, in sentences.
+    """
+
+    spec: JobSpec
+    notes: tuple[str, ...] = ()
+
+
+def with_preset(facts: SiteFacts, profile: ClusterProfile) -> SiteFacts:
+    """The facts with what a preset knows better: TAO's packaged partitions run jobs of 4 hours at most."""
+    if profile.preset != tao.NAME:
+        return facts
+    most = tao.PACKAGED_HOURS * 3600
+    return replace(
+        facts,
+        partitions=tuple(
+            replace(part, max_time=min(part.max_time or most, most)) if part.name in tao.PACKAGED_PARTITIONS else part
+            for part in facts.partitions
+        ),
+    )
+
+
+def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
+    """The spec with what it leaves open taken from the profile and the site; its own mounts come on top."""
+    spec = spec.model_copy(
+        update={
+            "image": spec.image or profile.image,
+            "partition": spec.partition or profile.partition,
+            "account": spec.account or profile.account,
+            "qos": spec.qos or profile.qos,
+            "restart": spec.restart or profile.restart,
+            "mounts": merge_mounts(profile.mounts, _inputs(spec), spec.mounts),
+            "mail": spec.mail or (Mail(user=profile.mail_user, types=("ALL",)) if profile.mail_user else None),
+            "comment": join_comments(profile.comment, spec.comment),
+        }
+    )
+    asked = asked_partitions(spec, facts)
+    wanted = spec.resources
+    kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
+    sized = size(wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile))
+    time, note = _walltime(spec, profile, facts, asked)
+    spec = spec.model_copy(update={"resources": sized.resources.model_copy(update={"time": time})})
+    return Filled(spec, (*sized.notes, *([note] if note else [])))
+
+
+def _rules(profile: ClusterProfile) -> Rules:
+    return Rules(
+        gpus_per_node=profile.gpus_per_node,
+        cpus_per_task=profile.cpus_per_task,
+        max_cpus_per_task=profile.max_cpus_per_task,
+        tao=profile.preset == tao.NAME,
+    )
+
+
+def _inputs(spec: JobSpec) -> tuple[Mount, ...]:
+    """Inputs that lie on the shared file system are mounted, for reading only."""
+    paths = ((target, shared_path(uri)) for target, uri in spec.inputs.items())
+    return tuple(Mount(source=path, target=target, mode="ro") for target, path in paths if path)
+
+
+def _site_gpu_type(wanted: Resources, profile: ClusterProfile, asked: list[Partition]) -> str | None:
+    """The type that must be named where a site refuses requests without one and has only one."""
+    if profile.gpu_request != "gres-typed" or not (wanted.gpus or wanted.gpus_per_node):
+        return None
+    types = {kind for part in asked for kind in part.gpu_types}
+    return types.pop() if len(types) == 1 else None
+
+
+def _walltime(
+    spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, asked: list[Partition]
+) -> tuple[int | None, str]:
+    """The walltime in seconds, and a sentence when it is none of the user's or the profile's.
+
+    It is always written: without one Slurm takes the partition's default, which may be no limit at all.
+    """
+    if own := spec.resources.time or profile.time:
+        return own, ""
+    defaults = [(time, part.name) for part in asked if (time := part.default_time or part.max_time)]
+    if not defaults:
+        return None, ""
+    time, name = min(defaults)
+    bounds = [bound.most for part in asked for bound in time_bounds(spec, part, facts)]
+    return min([time, *bounds]), f"the walltime is the default of partition {name}"
+
+
+def join_comments(site: str, own: str) -> str:
+    """The site's comment and the user's in one.
+
+    Where both are JSON objects, as policies of sites are, they become one, the user's keys winning; text beside a
+    policy goes into it under `comment`, so that it can still be read. Other texts are joined with a blank.
+    """
+    if not site or not own:
+        return site or own
+    ours, theirs = _json_object(site), _json_object(own)
+    if ours is None and theirs is None:
+        return f"{site} {own}"
+    merged = _merged(
+        ours if ours is not None else {"comment": site}, theirs if theirs is not None else {"comment": own}
+    )
+    return json.dumps(merged, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_object(text: str) -> dict[str, object] | None:
+    try:
+        found = json.loads(text) if text.lstrip().startswith("{") else None
+    except ValueError:
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None
+
+
+def _merged(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
+    merged = dict(below)
+    for key, value in above.items():
+        under = merged.get(key)
+        both = isinstance(under, dict) and isinstance(value, dict)
+        merged[key] = _merged(cast("dict[str, object]", under), cast("dict[str, object]", value)) if both else value
+    return merged
