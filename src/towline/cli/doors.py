@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from towline.cli.output import StatusLine
-from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
@@ -48,7 +48,13 @@ class Cluster(Protocol):
     async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan: ...  # noqa: D102
 
     async def submit(  # noqa: D102
-        self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None
+        self,
+        spec: JobSpec,
+        plan: Plan | None = None,
+        *,
+        secrets: Secrets | None = None,
+        patience: float | None = ...,
+        told: Callable[[Held], None] | None = ...,
     ) -> Job: ...
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]: ...  # noqa: D102

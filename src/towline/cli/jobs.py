@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -15,12 +14,11 @@ from towline.cli.documents import exit_as_dict, exit_status, job_as_dict, print_
 from towline.cli.doors import open_cluster
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
 from towline.cli.output import duration, moment, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
 from towline.models.job import Attempt, JobRecord
-from towline.models.values import parse_walltime
 
 # --- ps ---
 
@@ -143,24 +141,13 @@ async def _cancel(references: Sequence[str], name: str | None) -> list[JobRecord
 
 # --- wait ---
 
-_DECIMAL = re.compile(r"\d+(\.\d*)?")
-
-
-def _seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
-    if value is None:
-        return None
-    try:
-        return float(value) if _DECIMAL.fullmatch(value) else float(parse_walltime(value))
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from None
-
 
 @click.command(
     epilog=examples("towline wait k3v9x2m4q && echo trained", "towline wait train eval --timeout 2h"),
     context_settings=CONTEXT,
 )
 @jobs_argument
-@click.option("--timeout", metavar="TIME", callback=_seconds, help="Patience in seconds, or for example 10m or 2h.")
+@click.option("--timeout", metavar="TIME", callback=seconds, help="Patience in seconds, or for example 10m or 2h.")
 @cluster_option
 @json_option
 def wait(jobs: tuple[str, ...], timeout: float | None, cluster: str | None, as_json: bool) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from towline.models.values import parse_walltime
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,6 +38,19 @@ def json_option(function: F) -> F:
 def jobs_argument(function: F) -> F:
     """One or more jobs, each by id, Slurm id or name."""
     return click.argument("jobs", nargs=-1, required=True, metavar="JOB...")(function)
+
+
+_DECIMAL = re.compile(r"\d+(\.\d*)?")
+
+
+def seconds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
+    """A time as an option's value: seconds, or for example `10m` or `2h`."""
+    if value is None:
+        return None
+    try:
+        return float(value) if _DECIMAL.fullmatch(value) else float(parse_walltime(value))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from None
 
 
 def _note_json(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:

@@ -17,12 +17,12 @@ from towline.cli.doors import Cluster, open_cluster
 from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
 from towline.cli.output import StatusLine
 from towline.cli.spec_options import GROUPS, secret_sources, spec_fields, spec_options
 from towline.cli.view import JsonView, TextView
-from towline.models.errors import PlanRefused, UsageError
-from towline.models.job import JobRecord
+from towline.models.errors import PlanRefused, TowlineError, UsageError
+from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
     from towline.models.spec import JobSpec
@@ -63,11 +63,22 @@ class Manner:
     as_json: bool
     secrets: tuple[str, ...] = ()
     no_input: bool = False
+    patience: float | None = None
+
+
+DETACHED_PATIENCE = 300.0
+"""Seconds that `--detach` waits for a Slurm that says "later", unless it is told how long."""
 
 
 @click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
 @spec_options
 @click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
+@click.option(
+    "--patience",
+    metavar="TIME",
+    callback=seconds,
+    help="Wait so long while Slurm takes no jobs; without end by default, 5m with --detach.",
+)
 @click.option("--dry-run", is_flag=True, help="Show checks, files, script and command; change nothing.")
 @click.option("--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error.")
 @cluster_option
@@ -87,6 +98,7 @@ def run(command: tuple[str, ...], **values: Any) -> None:
         values["as_json"],
         values["secret"],
         values["no_input"],
+        DETACHED_PATIENCE if values["patience"] is None and values["detach"] else values["patience"],
     )
     spec = _spec(command, values, manner.cluster)
     secrets = {} if manner.dry_run else _secrets(spec, manner)
@@ -151,23 +163,36 @@ async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
 
 async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     plan = await cluster.plan(spec)
+    view = JsonView(plan.job_id) if manner.as_json and not manner.detach else TextView()
     try:
-        job = await cluster.submit(spec, plan, secrets=secrets)
+        job = await cluster.submit(spec, plan, secrets=secrets, patience=manner.patience, told=view.held)
     except asyncio.CancelledError:
-        StatusLine().say(
-            f"interrupted while job {plan.job_id} was being submitted; `towline ps` says what became of it"
-        )
+        await _say_what_became(cluster, plan.job_id)
         raise
+    finally:
+        view.finish()
     try:
         if manner.detach:
             _print_submitted(job.record, as_json=manner.as_json)
             return 0
-        view = JsonView(job.id) if manner.as_json else TextView()
         view.submitted(job.record)
         return await follow(job, view, cluster=manner.cluster)
     except OSError:
         say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.id} goes on")
         raise
+
+
+async def _say_what_became(cluster: Cluster, job_id: str) -> None:
+    """After Ctrl-C during a submission: whether there is a job, as far as is known here."""
+    try:
+        (job,) = await cluster.find([job_id])
+        refused = job.record.state is JobState.REFUSED
+    except TowlineError:
+        refused = False
+    if refused:
+        StatusLine().say(f"Slurm had not taken job {job_id} yet; nothing was submitted")
+    else:
+        StatusLine().say(f"interrupted while job {job_id} was being submitted; `towline ps` says what became of it")
 
 
 def _print_submitted(record: JobRecord, *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from towline.cli import wording
 from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
 from towline.cli.logstream import LogText, LogWriter
 from towline.cli.output import YELLOW, StatusLine, duration
-from towline.engine.events import Event, LogChunk, NoAnswer
+from towline.engine.events import Event, Held, LogChunk, NoAnswer
 from towline.models.errors import INTERRUPTED
 from towline.models.job import JobRecord, JobState
 
@@ -22,6 +22,10 @@ class View(Protocol):
 
     def submitted(self, record: JobRecord) -> None:
         """The job was handed to Slurm."""
+        ...
+
+    def held(self, hold: Held) -> None:
+        """Slurm does not take the job now; it is tried again."""
         ...
 
     def event(self, event: Event) -> None:
@@ -66,6 +70,9 @@ class TextView:
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._status.say(wording.submitted(record))
+
+    def held(self, hold: Held) -> None:  # noqa: D102
+        self._status.update(wording.held(hold))
 
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):
@@ -126,6 +133,9 @@ class JsonView:
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._print("submitted", record)
 
+    def held(self, hold: Held) -> None:  # noqa: D102
+        self._print("held", hold.record, reason=hold.reason, seconds=round(hold.seconds, 1))
+
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):
             self._print_log(event.stream, self._text.feed(event))
@@ -152,7 +162,7 @@ class JsonView:
     def cancelled(self, record: JobRecord) -> None:  # noqa: D102
         self._print("cancelled", record, exit=towline_exit(INTERRUPTED))
 
-    def _print(self, kind: str, record: JobRecord, **more: Document) -> None:
+    def _print(self, kind: str, record: JobRecord, **more: Document | str | float) -> None:
         print_document({"event": kind, "job": job_as_dict(record), **more})
 
     def _print_log(self, stream: str, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
+from towline.engine.events import Held
 from towline.models.job import Attempt, JobRecord, JobState
 
 _COLOURS = {
@@ -42,6 +43,11 @@ def progress(record: JobRecord) -> str:
 def no_answer(reason: str) -> str:
     """That the cluster is silent, and that following goes on."""
     return f"no answer from the cluster, trying again; the job goes on meanwhile ({' '.join(reason.split())})"
+
+
+def held(hold: Held) -> str:
+    """That the job is not submitted yet, why, and that it will be tried again."""
+    return f"job {hold.record.id} is not submitted yet: {hold.reason}; trying again in {duration(max(1, hold.seconds))}"
 
 
 def verdict(record: JobRecord) -> str:

@@ -7,8 +7,10 @@ import dataclasses
 import time
 
 from towline.engine import observation
+from towline.engine.intent import submission_of
 from towline.engine.outcomes import expect_done, last_words
 from towline.engine.pace import Pace
+from towline.engine.recovery import look_up
 from towline.engine.session import Session
 from towline.models.errors import SlurmUnavailable
 from towline.models.ids import attempt_token
@@ -16,7 +18,7 @@ from towline.models.job import JobRecord, JobState
 from towline.slurm.calls import cancel_call
 from towline.slurm.cancel import CancelAnswer, parse_cancel
 from towline.slurm.parse import SlurmId
-from towline.slurm.submission import environment_error
+from towline.slurm.submission import ScriptExit, environment_error
 
 CONFIRM_SECONDS = 60.0
 """How long the end of a cancelled job is awaited: tasks have KillWait (slurm.conf(5), 30 s by default) to stop."""
@@ -33,6 +35,10 @@ async def cancel(session: Session, record: JobRecord) -> JobRecord:
     """
     if record.state.ended:
         return record
+    if record.state is JobState.SUBMITTING:
+        found = await look_up(session, submission_of(session, record), withdraw=True)
+        if found and found.exit is ScriptExit.WITHDRAWN:
+            return _withdrawn(session, record)
     answer = await _tell(session, record)
     if record.state is JobState.SUBMITTING and not answer.told:
         return _withdrawn(session, record)

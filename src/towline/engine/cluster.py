@@ -13,7 +13,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
 from towline.engine.addressing import find_job
 from towline.engine.dependencies import settle
-from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.looking import looked_at
 from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
@@ -90,7 +90,15 @@ class AsyncCluster:
             plan = make_plan(spec, self.profile, facts, job_id, settled)
         return await looked_at(self._session, plan) if look else plan
 
-    async def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> AsyncJob:
+    async def submit(
+        self,
+        spec: JobSpec,
+        plan: Plan | None = None,
+        *,
+        secrets: Secrets | None = None,
+        patience: float | None = submission.PATIENCE,
+        told: Callable[[Held], None] | None = None,
+    ) -> AsyncJob:
         """Stage and submit a job.
 
         Args:
@@ -98,6 +106,9 @@ class AsyncCluster:
             plan: what `plan` made of it; made now when not given.
             secrets: where the values of the spec's secrets come from: a mapping (`os.environ` is one) or a
                 function of the name. Only what the spec names is asked for.
+            patience: seconds to hold the job and try again while Slurm says "later" (the queue is full, the
+                controller is away) or it is not known whether it has the job; None for ever, 0 for one try.
+            told: called before each pause.
 
         Raises:
             SpecError: a secret has no value.
@@ -108,7 +119,8 @@ class AsyncCluster:
         values = take_secrets(spec, secrets)
         plan = plan or await self.plan(spec)
         check_plan(plan)
-        return AsyncJob(self._session, await submission.submit(self._session, plan, values))
+        record = await submission.submit(self._session, plan, values, patience=patience, told=told)
+        return AsyncJob(self._session, record)
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """This store's jobs on the cluster after one poll: those that have not ended, or all."""

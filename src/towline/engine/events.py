@@ -33,6 +33,21 @@ class NoAnswer:
 
 
 @dataclass(frozen=True)
+class Held:
+    """A submission waits: Slurm takes no jobs now, or it is not known yet whether it has this one.
+
+    Attributes:
+        record: the job.
+        reason: why, on one line.
+        seconds: until the next try.
+    """
+
+    record: JobRecord
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LogChunk:
     """The next bytes of the job's log, unchanged and in order for each stream.
 

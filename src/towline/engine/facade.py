@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster, AsyncJob
-from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.submission import PATIENCE
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
@@ -106,9 +107,18 @@ class Cluster:
         """See `AsyncCluster.plan`."""
         return self._loop.wait(self._cluster.plan(spec, look=look))
 
-    def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> Job:
-        """See `AsyncCluster.submit`."""
-        return Job(self._loop, self._loop.wait(self._cluster.submit(spec, plan, secrets=secrets)))
+    def submit(
+        self,
+        spec: JobSpec,
+        plan: Plan | None = None,
+        *,
+        secrets: Secrets | None = None,
+        patience: float | None = PATIENCE,
+        told: Callable[[Held], None] | None = None,
+    ) -> Job:
+        """See `AsyncCluster.submit`; `told` is called in another thread."""
+        work = self._cluster.submit(spec, plan, secrets=secrets, patience=patience, told=told)
+        return Job(self._loop, self._loop.wait(work))
 
     def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """See `AsyncCluster.jobs`."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from towline.engine.outcomes import check_ending, expect_done, last_words
-from towline.engine.recovery import recover
+from towline.engine.recovery import recover, settle_contest
 from towline.engine.session import Session
 from towline.engine.verdict import conclude, evidence_of, with_new_attempts
 from towline.models.errors import RemoteFault, SlurmUnavailable
@@ -100,12 +100,14 @@ async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAns
     known = [(conclude(record, evidence, time.time()), evidence) for record, evidence in found]
     # A job that has ended is not looked at again, so this comes first.
     kept = await _forget_secrets(session, [record for record, evidence in known if evidence.files.secrets])
-    for record, _ in known:
+    for record, evidence in known:
         record = dataclasses.replace(record, note=_with_kept(record, kept))
         if record != session.store.job(record.id):
             session.store.save(record)
         if record.state is JobState.SUBMITTING:
             await recover(session, record)
+        elif evidence.files.contested and not record.state.ended:
+            await settle_contest(session, record)
 
 
 async def _forget_secrets(session: Session, records: Sequence[JobRecord]) -> tuple[str, ...]:

@@ -38,6 +38,10 @@ class Store:
     Args:
         directory: the state directory; made with mode 0700 when missing.
 
+    Attributes:
+        directory: the state directory.
+        path: the file.
+
     Raises:
         ConfigError: the directory or the file in it cannot be used.
     """
@@ -46,6 +50,7 @@ class Store:
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._network = _is_network(directory)
+            self.directory = directory
             self.path = directory / (f"store-{socket.gethostname()}.db" if self._network else "store.db")
             self._db = self._open()
         except (OSError, sqlite3.Error) as error:

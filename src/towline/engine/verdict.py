@@ -53,7 +53,12 @@ def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
 
 
 def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
-    """Slurm's id of the attempt: the recorded one, else sbatch's answer, else the one the job itself wrote."""
+    """Slurm's id of the attempt: the recorded one, else sbatch's answer, else the one the job itself wrote.
+
+    Of two jobs the one that has the attempt counts.
+    """
+    if files.contested and files.claim.isdigit():
+        return SlurmId(files.claim, attempt.slurm_cluster)
     if attempt.slurm_id:
         return SlurmId(attempt.slurm_id, attempt.slurm_cluster)
     if files.slurm:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from towline.models.values import check_token
@@ -121,13 +121,20 @@ def submit_call(submission: Submission, setup: str = "") -> Call:
     return Call("submit", script("submit"), args, _setup(setup), survives=True)
 
 
-def find_call(submission: Submission, setup: str = "") -> Call:
-    """Find out what became of an attempt whose answer was lost; nothing is submitted.
+def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:
+    """Find out what became of an attempt whose answer was lost; nothing is submitted, and a second job of it ended.
 
     Read the answer with `towline.slurm.submission`: `NO_JOB` says that there is none, `IN_FLIGHT` that another
     process is at it.
+
+    Args:
+        submission: the attempt.
+        setup: the profile's shell line.
+        withdraw: when there is no job, see to it that none comes any more, whoever is still at it; `WITHDRAWN` says
+            that this was done.
     """
-    return Call("find", script("find"), (submission.directory, *_attempt(submission)), _setup(setup))
+    args = (submission.directory, *_attempt(replace(submission, sbatch=("yes" if withdraw else "no",))))
+    return Call("find", script("find"), args, _setup(setup))
 
 
 def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "") -> Call:

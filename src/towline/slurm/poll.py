@@ -73,6 +73,7 @@ class AttemptFiles:
         cancelled: whether the job was cancelled.
         newest: the highest attempt number from the one asked for on, 0 when that one is not there.
         secrets: whether the values of the job's secrets are still there.
+        contested: whether it was submitted twice, so that there may be a second job for it.
         slurm: sbatch's answer, from `submit`.
         claim: Slurm id of the job that owns the attempt.
         start: what the supervisor wrote at its start; None before.
@@ -84,6 +85,7 @@ class AttemptFiles:
     cancelled: bool = False
     newest: int = 0
     secrets: bool = False
+    contested: bool = False
     slurm: SlurmId | None = None
     claim: str = ""
     start: Mapping[str, str] | None = None
@@ -197,17 +199,18 @@ def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int], AttemptFiles]:
     return {
         (frame.head[1], int(frame.head[2])): _files(frame, files.get((frame.head[1], frame.head[2]), {}))
         for frame in frames
-        if frame.kind == "job" and len(frame.head) == 7 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
+        if frame.kind == "job" and len(frame.head) == 8 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
     }
 
 
 def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
-    _, _, _, present, cancelled, newest, secrets = frame.head
+    _, _, _, present, cancelled, newest, secrets, contested = frame.head
     return AttemptFiles(
         present=present == "yes",
         cancelled=cancelled == "yes",
         newest=int(newest),
         secrets=secrets == "yes",
+        contested=contested == "yes",
         slurm=_slurm_id(content.get("submit", "")),
         claim=content.get("claim", "").strip(),
         start=_pairs(content.get("start")),

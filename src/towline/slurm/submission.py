@@ -36,6 +36,7 @@ class ScriptExit(IntEnum):
     REFUSED = 48
     UNCLEAR = 49
     NO_JOB = 50
+    WITHDRAWN = 51
 
 
 class Came(str, Enum):
@@ -156,6 +157,7 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
         "Ask for the job's status in a moment.",
     ),
     ScriptExit.NO_JOB: (SlurmRefused, "the submission ended before Slurm had the job", "Submit it again."),
+    ScriptExit.WITHDRAWN: (SlurmRefused, "the submission was withdrawn before Slurm had the job", "Submit it again."),
     ScriptExit.UNCLEAR: (
         OutcomeUnknown,
         "Slurm did not say whether it has the job",

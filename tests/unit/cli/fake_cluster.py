@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from towline.engine.events import Event, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict
@@ -125,6 +125,9 @@ class FakeCluster:
     opened: list[str | None] = field(default_factory=list[str | None])
     submitted: int = 0
     secrets: Secrets | None = None
+    holds: tuple[str, ...] = ()
+    """Why the next submission is held, each time it is tried."""
+    patience: float | None = None
     stuck: bool = False
     """Whether a submission never gets its answer."""
 
@@ -149,9 +152,21 @@ class FakeCluster:
         command = ("sbatch", "--parsable", "script/batch")
         return Plan("k3v9x2m4q", "train-k3v9x2m4q-a1", spec, "/lustre/jobs/k3v9x2m4q", files, self.checks, (), command)
 
-    async def submit(self, spec: JobSpec, plan: Plan | None = None, *, secrets: Secrets | None = None) -> FakeJob:
-        self.secrets = secrets
+    async def submit(
+        self,
+        spec: JobSpec,
+        plan: Plan | None = None,
+        *,
+        secrets: Secrets | None = None,
+        patience: float | None = None,
+        told: Callable[[Held], None] | None = None,
+    ) -> FakeJob:
         plan = plan or await self.plan(spec)
+        self.secrets = secrets
+        self.patience = patience
+        for reason in self.holds:
+            if told:
+                told(Held(self.job.record, reason, 8.0))
         if plan.failures:
             raise PlanRefused("the job would not run", why=plan.failures[0].evidence, fix=plan.failures[0].fix)
         self.submitted += 1

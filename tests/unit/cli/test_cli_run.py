@@ -237,3 +237,30 @@ def test_slurms_refusal_is_told_in_its_words(towline: Towline, cluster: FakeClus
     assert ran.stderr == (
         "towline: error: Slurm refused the job\n  why: Invalid account\\x1b[2J\n  fix: Use another account.\n"
     )
+
+
+def test_a_job_that_slurm_does_not_take_now_is_held_and_that_is_told(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.holds = ("the queue is full", "the queue is full")
+    ran = towline("run", "--detach", "--", "x")
+    assert ran.stdout == "k3v9x2m4q\n"
+    assert ran.stderr.count("job k3v9x2m4q is not submitted yet: the queue is full; trying again in 8s") == 1
+    cluster.job = job(StateChanged(ended(0)))
+    held = towline("run", "--json", "--", "x").documents[0]
+    assert (held["event"], held["reason"], held["job"]["id"]) == ("held", "the queue is full", "k3v9x2m4q")
+
+
+@pytest.mark.parametrize(
+    ("words", "patience"),
+    [
+        ((), None),
+        (("--detach",), 300.0),
+        (("--patience", "2h"), 7200.0),
+        (("--detach", "--patience", "0"), 0.0),
+    ],
+)
+def test_a_detached_job_is_not_held_for_ever(
+    towline: Towline, cluster: FakeCluster, words: tuple[str, ...], patience: float | None
+) -> None:
+    cluster.job = job(StateChanged(ended(0)))
+    towline("run", *words, "--", "x")
+    assert cluster.patience == patience

@@ -40,7 +40,7 @@ class Cluster:
         if operation.name == "poll":
             self.polls += 1
             line = f"7|{self.state}|1|2|3|1|node1|None"
-            head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 yes no 1\n"
+            head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 yes no 1 no no\n"
             return Outcome(Ending.DONE, 0, f"{head}@end\n".encode())
         step = self.steps.pop(0) if self.steps else b""
         if isinstance(step, Outcome):

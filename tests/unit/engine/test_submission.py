@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from towline.config.profile import ClusterProfile
+from towline.engine import submission
 from towline.engine.cluster import AsyncCluster
+from towline.engine.events import Held
 from towline.engine.session import CALL_SECONDS
 from towline.engine.store import Store
 from towline.models.errors import (
@@ -50,7 +52,7 @@ def cluster(store: Store, answer: Callable[[Operation], Outcome]) -> AsyncCluste
 
 
 def submit(store: Store, answer: Callable[[Operation], Outcome]) -> None:
-    asyncio.run(cluster(store, answer).submit(SPEC))
+    asyncio.run(cluster(store, answer).submit(SPEC, patience=0))
 
 
 def test_an_accepted_job_is_pending_with_slurms_id(store: Store) -> None:
@@ -123,7 +125,7 @@ def test_a_check_that_fails_sends_nothing(store: Store) -> None:
     assert store.jobs("lab", everything=True) == ()
 
 
-POLL_NOTHING = b"@job %s 1 no no 0\n@end\n"
+POLL_NOTHING = b"@job %s 1 no no 0 no no\n@end\n"
 
 
 def lost_submission(store: Store, age: float) -> str:
@@ -166,6 +168,7 @@ def test_a_lost_submission_that_slurm_has_is_taken_over(store: Store) -> None:
 @pytest.mark.parametrize(
     ("age", "found"),
     [
+        (1, Outcome(DONE, 44)),
         (1, Outcome(DONE, 50)),
         (OLD, Outcome(DONE, 47)),
         (OLD, Outcome(DONE, 49)),
@@ -181,12 +184,121 @@ def test_a_lost_submission_stays_open_while_it_may_still_arrive(store: Store, ag
     assert job.state is JobState.SUBMITTING
 
 
-def test_a_lost_submission_that_never_arrived_is_withdrawn_on_the_cluster_too(store: Store) -> None:
-    job_id = lost_submission(store, OLD)
-    assert look_again(store, Outcome(DONE, 50)) == ["poll", "find", "cancel"]
+@pytest.mark.parametrize(("age", "found"), [(1, Outcome(DONE, 51)), (OLD, Outcome(DONE, 44))])
+def test_a_lost_submission_that_never_arrived_is_withdrawn(store: Store, age: float, found: Outcome) -> None:
+    job_id = lost_submission(store, age)
+    assert look_again(store, found) == ["poll", "find"]
     job = store.job(job_id)
     assert job is not None
     assert job.state is JobState.REFUSED
+
+
+def test_only_what_nobody_is_at_any_more_is_withdrawn(store: Store) -> None:
+    """Another process that polls while a submission is on its way leaves it alone."""
+    asked: list[str] = []
+
+    async def at_once(operation: Operation) -> Outcome:
+        if operation.name == "submit":
+            await cluster(store, answer).jobs()
+            return Outcome(Ending.UNKNOWN)
+        return answer(operation)
+
+    def answer(operation: Operation) -> Outcome:
+        if operation.name == "find":
+            asked.append(operation.args[-1])
+            return Outcome(DONE, 50)
+        (job,) = store.jobs("lab")
+        return Outcome(DONE, 0, POLL_NOTHING % job.id.encode())
+
+    with pytest.raises(OutcomeUnknown):
+        asyncio.run(AsyncCluster(PROFILE, remote=InMemory(at_once), store=store).submit(SPEC, patience=0))
+    asyncio.run(cluster(store, answer).jobs())
+    assert asked == ["no", "yes", "yes"]
+
+
+QUEUE_FULL = Outcome(DONE, 48, b"", b"sbatch: error: QOSMaxSubmitJobPerUserLimit")
+ACCEPTED = Outcome(DONE, 0, b"came=submitted\nslurm=41\n")
+AWAY = Outcome(Ending.NOT_STARTED, detail="login: no route")
+NOT_MINE = Outcome(DONE, 47, b"", b"another submission of this attempt is going on")
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission, "_FIRST_PAUSE", 0.001)
+
+
+def held(store: Store, *outcomes: Outcome, patience: float | None = None) -> list[str]:
+    """Submit while the cluster answers with one outcome after another; returns what was told meanwhile."""
+    answers = iter(outcomes)
+    reasons: list[str] = []
+
+    def told(hold: Held) -> None:
+        (job,) = store.jobs("lab")
+        assert (job.state, job.note) == (JobState.SUBMITTING, f"held: {hold.reason}")
+        reasons.append(hold.reason)
+
+    asyncio.run(cluster(store, lambda _: next(answers)).submit(SPEC, patience=patience, told=told))
+    return reasons
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        (QUEUE_FULL, QUEUE_FULL),
+        (Outcome(Ending.UNKNOWN, detail="cut"), NOT_MINE),
+        (Outcome(Ending.TIMED_OUT), AWAY),
+        (Outcome(DONE, 49, b"", b"sbatch: error: Socket timed out on send/recv operation"), NOT_MINE),
+    ],
+)
+def test_what_may_still_go_well_is_sent_again(store: Store, outcomes: tuple[Outcome, ...]) -> None:
+    assert len(held(store, *outcomes, ACCEPTED)) == 2
+    (job,) = store.jobs("lab")
+    assert (job.state, job.last.slurm_id, job.note) == (JobState.PENDING, "41", "")
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize(
+    ("outcomes", "error", "state"),
+    [
+        ((QUEUE_FULL, AWAY, Outcome(DONE, 48, b"", b"Invalid qos")), SlurmRefused, JobState.REFUSED),
+        ((Outcome(Ending.UNKNOWN), Outcome(DONE, 48, b"", b"Invalid qos")), SlurmRefused, JobState.REFUSED),
+        ((Outcome(Ending.UNKNOWN), Outcome(DONE, 44), Outcome(DONE, 47)), OutcomeUnknown, JobState.SUBMITTING),
+        ((Outcome(Ending.UNKNOWN), Outcome(DONE, 44), Outcome(DONE, 51)), StagingFailed, JobState.REFUSED),
+    ],
+)  # fmt: skip
+def test_the_last_word_counts_and_covers_every_call(
+    store: Store, outcomes: tuple[Outcome, ...], error: type[TowlineError], state: JobState
+) -> None:
+    with pytest.raises(error):
+        held(store, *outcomes)
+    (job,) = store.jobs("lab", everything=True)
+    assert job.state is state
+
+
+@pytest.mark.parametrize(
+    ("first", "state"), [(QUEUE_FULL, JobState.REFUSED), (Outcome(Ending.UNKNOWN), JobState.SUBMITTING)]
+)
+def test_who_breaks_off_while_it_is_held_leaves_none_or_one_to_look_up(
+    store: Store, first: Outcome, state: JobState
+) -> None:
+    async def broken_off() -> None:
+        waiting = asyncio.Event()
+        work = cluster(store, lambda _: first).submit(SPEC, patience=None, told=lambda _: waiting.set())
+        task = asyncio.create_task(work)
+        await waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(broken_off())
+    (job,) = store.jobs("lab", everything=True)
+    assert job.state is state
+
+
+def test_patience_that_is_over_passes_slurms_words_on(store: Store) -> None:
+    with pytest.raises(SlurmUnavailable, match="QOSMaxSubmitJobPerUserLimit"):
+        held(store, QUEUE_FULL, patience=0)
 
 
 @pytest.mark.parametrize(

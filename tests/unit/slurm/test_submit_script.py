@@ -50,6 +50,10 @@ class Desk:
     def submit(self, message_timeout: int = 10, environment: Mapping[str, str] | None = None) -> SubmitAnswer:
         return read(self.slurm.run(self.call(message_timeout), self.where(), **(environment or {})))
 
+    def find(self, *, withdraw: bool = False) -> SubmitAnswer:
+        submission = Submission(str(self.home / "root"), "k3q9p0abc", 1, TOKEN, (), time.time())
+        return read(self.slurm.run(find_call(submission, withdraw=withdraw), self.where()))
+
     def claim_of_the_past(self, seconds: float, *, signed: bool = True) -> None:
         """A claim whose maker died after it, that long ago."""
         self.attempt.mkdir()
@@ -277,12 +281,7 @@ def test_nothing_is_sent_while_slurm_cannot_be_asked(desk: Desk) -> None:
 
 
 def test_finding_submits_nothing_and_tells_all_cases_apart(desk: Desk) -> None:
-    command = sbatch(f"{desk.job}/script/batch")
-    call = find_call(Submission(str(desk.home / "root"), "k3q9p0abc", 1, TOKEN, command, time.time()))
-
-    def find() -> SubmitAnswer:
-        return read(desk.slurm.run(call, desk.where()))
-
+    find = desk.find
     assert find().exit is ScriptExit.NO_JOB
     desk.claim_of_the_past(5)
     assert find().exit is ScriptExit.IN_FLIGHT
@@ -296,6 +295,77 @@ def test_finding_submits_nothing_and_tells_all_cases_apart(desk: Desk) -> None:
     assert find().came is Came.QUEUE
     assert find().came is Came.RECORDED
     assert desk.slurm.calls("sbatch") == []
+
+
+def test_a_withdrawn_submission_makes_no_job_however_late_it_comes(desk: Desk) -> None:
+    assert desk.find(withdraw=True).exit is ScriptExit.WITHDRAWN
+    assert (desk.job / "cancelled").exists()
+    assert desk.submit().exit is ScriptExit.CANCELLED
+    (desk.job / "cancelled").unlink()  # a file server that shows it late
+    assert desk.submit().exit is ScriptExit.IN_FLIGHT
+    assert desk.slurm.jobs == []
+
+
+def test_a_submission_that_never_arrived_is_withdrawn_before_it_comes(desk: Desk) -> None:
+    shutil.rmtree(desk.job)
+    assert desk.find().exit is ScriptExit.NO_JOB
+    assert not desk.job.exists()
+    assert desk.find(withdraw=True).exit is ScriptExit.WITHDRAWN
+    assert sorted(path.name for path in desk.job.parent.iterdir()) == [desk.job.name]
+    assert desk.submit().exit is ScriptExit.CANCELLED
+    assert desk.find(withdraw=True).exit is ScriptExit.WITHDRAWN
+
+
+def test_what_goes_on_or_is_there_is_not_withdrawn(desk: Desk) -> None:
+    desk.claim_of_the_past(5)
+    assert desk.find(withdraw=True).exit is ScriptExit.IN_FLIGHT
+    then = time.time() - 60
+    os.utime(desk.attempt / "submitter", (then, then))
+    desk.slurm.add(7, TOKEN, "PENDING|1|1|1|1||Priority")
+    assert desk.find(withdraw=True).slurm == SlurmId("7")
+    assert not (desk.job / "cancelled").exists()
+
+
+PENDING = "PENDING|1|1|1|1||Priority"
+
+
+@pytest.mark.parametrize(
+    ("submitted", "claimed", "kept"),
+    [("", "", 41), ("42\n", "", 42), ("42\n", "41\n", 41), ("", "42\n", 42)],
+)
+def test_of_two_jobs_one_keeps_the_attempt(desk: Desk, submitted: str, claimed: str, kept: int) -> None:
+    desk.claim_of_the_past(60)
+    (desk.attempt / "submitter.2").mkdir()
+    for name, content in (("submit", submitted), ("claim", claimed)):
+        if content:
+            (desk.attempt / name).write_text(content)
+    desk.slurm.add(41, TOKEN, PENDING)
+    desk.slurm.add(42, TOKEN, PENDING)
+    desk.slurm.add(43, "another", PENDING)
+    assert desk.find().slurm == SlurmId(str(kept))
+    assert desk.slurm.calls("scancel") == [str(83 - kept)]
+    assert (desk.attempt / "claim").read_text() == f"{kept}\n"
+
+
+def test_one_job_of_two_claims_is_left_alone_and_looked_at_until_the_claims_are_old(desk: Desk) -> None:
+    desk.claim_of_the_past(60)
+    (desk.attempt / "submitter.2").mkdir()
+    desk.slurm.add(41, TOKEN, PENDING)
+    for age, single in ((0, False), (60, True)):
+        then = time.time() - age
+        os.utime(desk.attempt / "submitter.2", (then, then))
+        assert desk.find().slurm == SlurmId("41")
+        assert (desk.attempt / "single").exists() is single
+    assert desk.slurm.calls("scancel") == []
+
+
+def test_the_tasks_of_an_array_are_one_job(desk: Desk) -> None:
+    desk.claim_of_the_past(60)
+    (desk.attempt / "submitter.2").mkdir()
+    desk.slurm.add(41, TOKEN, PENDING)
+    (desk.slurm.state / "job.41" / "row").write_text(f"41_1|{PENDING}\n41_[2-9]|{PENDING}\n")
+    assert desk.find().slurm == SlurmId("41")
+    assert desk.slurm.calls("scancel") == []
 
 
 def test_racing_submitters_make_one_job(tmp_path: Path) -> None:

@@ -32,17 +32,87 @@ mean() {
     tl_mark=$(uname -n).$$
 }
 
-# find_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER: what became of a submission; nothing is submitted.
+# find_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER WITHDRAW: what became of a submission; nothing is
+# submitted. When there is no job and WITHDRAW is `yes`, none will come of it any more either.
 find_attempt() {
     mean "$@"
+    [ "$7" != yes ] || [ -d "$tl_dir" ] || bury
     [ -d "$tl_dir" ] || exit 50
     latest_claim
+    single_out
     find_job && return 0
+    [ ! -e "$tl_attempt/withdrawn" ] || withdrawn
     if [ -d "$tl_attempt" ] && [ ! -e "$tl_attempt/refused.$tl_claim" ] && is_young; then
         echo 'the submission is going on' >&2
         exit 47
     fi
+    [ "$7" != yes ] || withdraw
     exit 50
+}
+
+# bury: what the client sent may still be on its way; it finds a directory that says no.
+bury() {
+    tl_new=${tl_dir%/*}/.${tl_dir##*/}.$tl_mark
+    trap 'rm -rf "$tl_new"' EXIT
+    { mkdir -p "$tl_new/attempts/$tl_number" && printf '' >"$tl_new/cancelled" &&
+        printf '' >"$tl_new/attempts/$tl_number/withdrawn"; } 2>./make.err || write_failed ./make.err
+    if mv -T "$tl_new" "$tl_dir" 2>./make.err; then
+        withdrawn
+    fi
+    [ -d "$tl_dir" ] || write_failed ./make.err
+    rm -rf "$tl_new"
+    trap - EXIT
+}
+
+# withdraw: takes the next claim and never uses it, so that a straggler cannot submit, however late it comes.
+withdraw() {
+    if [ ! -d "$tl_attempt" ]; then
+        mkdir "$tl_attempt" 2>./make.err || lost_the_claim "$tl_attempt"
+    else
+        tl_claim=$((tl_claim + 1))
+        mkdir "$tl_attempt/submitter.$tl_claim" 2>./make.err || lost_the_claim "$tl_attempt/submitter.$tl_claim"
+    fi
+    rm -f "$tl_dir/secrets"
+    { printf '' >"$tl_dir/cancelled" && printf '' >"$tl_attempt/withdrawn"; } 2>./make.err || write_failed ./make.err
+    withdrawn
+}
+
+withdrawn() {
+    echo 'there is no job, and the submission is withdrawn' >&2
+    exit 51
+}
+
+# single_out: of two claims there may have come two jobs. One keeps the attempt, the others leave the queue. The
+# claim names the keeper first, as the job itself would: from then on no other can start, and none is ended that did.
+single_out() {
+    [ -e "$tl_attempt/submitter.2" ] || return 0
+    tl_rows=$(queue_rows "$tl_token") || return 0
+    tl_ids=$(printf '%s\n' "$tl_rows" | living | job_ids)
+    tl_id=$(claimed || answered || printf '%s\n' "$tl_rows" | job_ids | head -n 1)
+    tl_keeper=${tl_id%%;*}
+    if [ -z "$(others)" ]; then
+        is_young || printf '' >"$tl_attempt/single"
+        return 0
+    fi
+    # Tasks of an array have claims of their own.
+    if ! printf '%s\n' "$tl_rows" | grep -q '^[0-9]*_'; then
+        claim_for "$tl_keeper"
+        tl_keeper=$(claimed) || return 0
+    fi
+    # shellcheck disable=SC2046 # ids are digits, one word each
+    in_time scancel $(others) </dev/null >&2
+}
+
+# others: the living jobs beside the keeper.
+others() {
+    printf '%s\n' "$tl_ids" | grep -v -x -e "$tl_keeper" -e ''
+}
+
+# claim_for ID: writes the claim that the job would write when it starts.
+claim_for() {
+    tl_part=$tl_attempt/.claim.$tl_mark
+    { printf '%s\n' "$1" >"$tl_part" && [ "$(cat "$tl_part")" = "$1" ] && ln "$tl_part" "$tl_attempt/claim"; } 2>/dev/null
+    rm -f "$tl_part"
 }
 
 latest_claim() {
@@ -52,11 +122,29 @@ latest_claim() {
     done
 }
 
-# recorded: an earlier call has the answer; prints it.
+# recorded: an earlier call has the answer; prints it. The job that has the attempt counts, should there be two.
 recorded() {
+    tl_id=$(answered) || return 1
+    tl_owner_id=$(claimed)
+    if [ -n "$tl_owner_id" ] && [ "$tl_owner_id" != "${tl_id%%;*}" ] && [ -e "$tl_attempt/submitter.2" ]; then
+        tell claimed "$tl_owner_id"
+    else
+        tell recorded "$tl_id"
+    fi
+}
+
+# answered: the id in sbatch's answer, if that was written down.
+answered() {
     [ -f "$tl_attempt/submit" ] || return 1
-    tl_id=$(sbatch_id <"$tl_attempt/submit")
-    [ -n "$tl_id" ] && tell recorded "$tl_id"
+    tl_word=$(sbatch_id <"$tl_attempt/submit")
+    [ -n "$tl_word" ] && printf '%s\n' "$tl_word"
+}
+
+# claimed: the id of the job that has the attempt, if one has.
+claimed() {
+    [ -f "$tl_attempt/claim" ] || return 1
+    tl_word=$(sbatch_id <"$tl_attempt/claim")
+    [ -n "$tl_word" ] && printf '%s\n' "$tl_word"
 }
 
 refuse_if_cancelled() {
@@ -75,20 +163,21 @@ take_over() {
         exit 47
     fi
     tl_claim=$((tl_claim + 1))
-    if ! mkdir "$tl_attempt/submitter.$tl_claim" 2>./make.err; then
-        [ -d "$tl_attempt/submitter.$tl_claim" ] || write_failed ./make.err
-        echo 'another submission of this attempt began just now' >&2
-        exit 47
-    fi
+    mkdir "$tl_attempt/submitter.$tl_claim" 2>./make.err || lost_the_claim "$tl_attempt/submitter.$tl_claim"
     return 1
+}
+
+# lost_the_claim DIR: somebody else made it, or nobody can.
+lost_the_claim() {
+    [ -d "$1" ] || write_failed ./make.err
+    echo 'another submission of this attempt began just now' >&2
+    exit 47
 }
 
 # find_job: the job wrote its own id when it started, or Slurm knows its token; returns 1 when there is none.
 find_job() {
     recorded && return 0
-    tl_id=
-    [ -f "$tl_attempt/claim" ] && tl_id=$(sbatch_id <"$tl_attempt/claim")
-    if [ -n "$tl_id" ]; then
+    if tl_id=$(claimed); then
         finish claimed "$tl_id"
         return 0
     fi

@@ -6,7 +6,7 @@
 #   43 required paths are missing          44 no space or quota left        45 a file could not be written
 #   46 the job is cancelled                47 another submission is going on
 #   48 sbatch refused                      49 whether there is a job is not known
-#   50 there is no job of this attempt
+#   50 there is no job of this attempt     51 nor will there be: the submission is withdrawn
 
 umask 077
 LC_ALL=C

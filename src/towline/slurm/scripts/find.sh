@@ -1,5 +1,5 @@
 #!/bin/sh
-# find.sh DIR ATTEMPT TOKEN MESSAGE_TIMEOUT INTENT OWNER: what became of a submission whose answer was lost.
+# find.sh DIR ATTEMPT TOKEN MESSAGE_TIMEOUT INTENT OWNER WITHDRAW: what became of a submission whose answer was lost.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh

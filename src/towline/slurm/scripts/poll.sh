@@ -57,11 +57,13 @@ look() {
         tl_newest=$tl_next
         tl_next=$((tl_next + 1))
     done
-    tl_present=no tl_cancelled=no tl_secrets=no
+    tl_present=no tl_cancelled=no tl_secrets=no tl_contested=no
     [ -d "$tl_dir" ] && tl_present=yes
     [ -e "$tl_dir/cancelled" ] && tl_cancelled=yes
     [ -e "$tl_dir/secrets" ] && tl_secrets=yes
-    printf '@job %s %s %s %s %s %s\n' "$1" "$2" "$tl_present" "$tl_cancelled" "$tl_newest" "$tl_secrets"
+    # Two claims may have made two jobs; see single_out in attempt.sh.
+    [ -e "$tl_dir/attempts/$2/submitter.2" ] && [ ! -e "$tl_dir/attempts/$2/single" ] && tl_contested=yes
+    printf '@job %s %s %s %s %s %s %s\n' "$1" "$2" "$tl_present" "$tl_cancelled" "$tl_newest" "$tl_secrets" "$tl_contested"
     for tl_file in submit claim start end exit/first; do
         tl_path=$tl_dir/attempts/$2/$tl_file
         if [ -f "$tl_path" ] && [ ! -h "$tl_path" ]; then

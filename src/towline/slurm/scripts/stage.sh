@@ -65,11 +65,16 @@ link_results() {
 }
 
 # take_back ROOT JOB: a job that this call placed and Slurm refused, or that had no room, leaves nothing behind.
+# Somebody else may take the attempt over until the directory has another name; then it gets its own back.
 take_back() {
-    if [ -n "$tl_placed" ] && [ ! -e "$1/jobs/$2/attempts/1/submitter.2" ]; then
-        rm -f "$1/results/$2"
-        mv -T "$1/jobs/$2" "$1/jobs/.$2.refused" && rm -rf "$1/jobs/.$2.refused"
+    [ -n "$tl_placed" ] && [ ! -e "$1/jobs/$2/attempts/1/submitter.2" ] || return 0
+    tl_gone=$1/jobs/.$2.refused.$tl_mark
+    mv -T "$1/jobs/$2" "$tl_gone" || return 0
+    if [ -e "$tl_gone/attempts/1/submitter.2" ] && mv -T "$tl_gone" "$1/jobs/$2"; then
+        return 0
     fi
+    rm -f "$1/results/$2"
+    rm -rf "$tl_gone"
 }
 
 tl_root=$1 tl_job=$2 tl_placed=
