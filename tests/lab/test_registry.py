@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.clinic import Clinic
+from tests.lab.faulty import fault
 from tests.lab.terminal import COMMAND, Done
 from towline.lab import Lab
 
@@ -67,7 +69,7 @@ def test_a_login_makes_a_locked_image_pullable(clinic: Clinic, password: str) ->
     image = f"{LOCKED}/demo:latest"
     refused = clinic.terminal()("registry", "check", image)
     assert refused.code == 77
-    assert f"fix: towline registry login {LOCKED}" in refused.err
+    assert f"fix: towline registry login {LOCKED} --user NAME" in refused.err
     done = login(clinic, LOCKED, "--user", "puller", key=password + "\n")
     assert done.code == 0, done
     assert password not in done.out + done.err
@@ -85,6 +87,33 @@ def test_a_wrong_key_is_told_with_the_line_that_was_used(clinic: Clinic) -> None
     assert found.code == 77
     assert "401 with the line `machine registry.lab login puller`" in found.err
     assert "wrong" not in found.err
+
+
+def test_a_registry_that_works_with_tokens_from_another_host(clinic: Clinic, lab: Lab, password: str) -> None:
+    """nvcr.io does: 401 with a realm, which sends clients on to authn.nvidia.com, which wants its own line."""
+    image = f"{LOCKED}/demo:latest"
+
+    def check() -> Done:
+        return clinic.terminal()("registry", "check", image)
+
+    with fault(lab, "registry-tokens"):
+        missing = check()
+        assert missing.code == 77
+        assert f"/{FILE} has no line for ctl.lab. It sends clients to ctl.lab for a token." in missing.err
+        fix = re.search(r"fix: towline registry login (\S+) --user NAME", missing.err)
+        assert fix
+        assert login(clinic, fix[1], "--user", "puller", key="wrong").code == 0
+        wrong = check()
+        assert wrong.code == 77
+        assert "401 with the line `machine ctl.lab login puller`" in wrong.err
+        assert login(clinic, fix[1], "--user", "puller", key=password).code == 0
+        right = check()
+        assert right.code == 0, right
+        assert "as puller, by the line for ctl.lab" in right.out
+        assert "sha256:" in right.out
+        assert password not in missing.err + wrong.err + right.out + right.err
+    assert login(clinic, LOCKED, "--user", "puller", key=password).code == 0
+    assert check().code == 0, "with passwords again"
 
 
 def test_other_lines_stay_and_nvidias_authenticator_gets_its_own(clinic: Clinic) -> None:

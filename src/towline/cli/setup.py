@@ -117,13 +117,13 @@ async def _setup(draft: Draft, manner: Manner) -> int:
     engine.save(draft, default=manner.default, replace_it=manner.force)
     if manner.alias:
         print(f"Host {manner.alias} is in {engine.write_alias(draft, manner.alias, Path.home())}.\n")
-    return await _examine(draft)
+    return await _examine(draft, facts)
 
 
-async def _examine(draft: Draft) -> int:
+async def _examine(draft: Draft, facts: Facts) -> int:
     from towline.engine import setup as engine
 
-    doctor = engine.doctor(draft)
+    doctor = engine.doctor(draft, facts)
     findings = await doctor.examine()
     print(findings_text(findings), end="")
     status = doctor.exit_status(findings)

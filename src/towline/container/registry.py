@@ -28,6 +28,7 @@ class Manifest:
         file: the credentials file.
         line: host and user of the line that was used; empty when none fits or none was needed.
         token: HTTP status of the request for a token, where the registry works with tokens; 0 where not.
+        realm: the host that was asked for the token in the end; it may be another than the registry.
         digest: the manifest's digest, as the registry says it.
         words: curl's own words when it failed.
         curl: whether the login host has curl.
@@ -39,6 +40,7 @@ class Manifest:
     file: str
     line: str = ""
     token: int = 0
+    realm: str = ""
     digest: str = ""
     words: str = ""
     curl: bool = True
@@ -111,6 +113,7 @@ def parse_manifest(stdout: str) -> Manifest:
         file=answer.fact("check", "file"),
         line=answer.fact("check", "line").strip(),
         token=_number(answer, "token"),
+        realm=answer.fact("check", "realm"),
         digest=answer.fact("check", "digest"),
         words=answer.complaints.get("check", ""),
         curl="no-curl" not in answer.facts["check"],

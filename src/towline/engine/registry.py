@@ -109,9 +109,7 @@ def problem(found: Manifest, image: str) -> TowlineError | None:
             fix="See that the registry's name and port are right and that the site lets its hosts go there.",
         )
     if found.code in (401, 403) or found.token in (401, 403):
-        why = f"It answered {found.token or found.code} with {used}." if used else f"{found.file} has no line for it."
-        fix = f"towline registry login {registry}"
-        return AccessRefused(f"{registry} does not give {image}", why=why, fix=fix)
+        return _refused(found, image, registry, used)
     if found.code == 404:
         with_ = f" with {used}" if used else ""
         return NotFound(
@@ -120,6 +118,19 @@ def problem(found: Manifest, image: str) -> TowlineError | None:
             fix="See that repository and tag are right; some registries say so to users without access, too.",
         )
     return RemoteFault(f"{registry} answered {found.code}", why=found.url, fix="Try again in a while.")
+
+
+def _refused(found: Manifest, image: str, registry: str, used: str) -> AccessRefused:
+    """It wants a key that it has not got, or another one. A token's host wants its own line in the credentials file."""
+    sent_on = f" It sends clients to {found.realm} for a token." if found.token else ""
+    own = machine_of(registry)
+    place = found.realm if found.token and found.realm not in ("", own) and own != NGC else registry
+    if used:
+        why = f"It answered {found.token or found.code} with {used}.{sent_on}"
+    else:
+        why = f"{found.file} has no line for {machine_of(place)}.{sent_on}"
+    user = "" if machine_of(place) == NGC else " --user NAME"
+    return AccessRefused(f"{registry} does not give {image}", why=why, fix=f"towline registry login {place}{user}")
 
 
 async def _run(profile: ClusterProfile, call: Call, doing: str) -> str:

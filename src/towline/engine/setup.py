@@ -14,7 +14,7 @@ from towline.config.paths import config_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.doctor.examination import Doctor
 from towline.engine.doctor.facts import Facts, Login
-from towline.engine.doctor.gather import Opener, gather
+from towline.engine.doctor.gather import Opener, entered, gather
 from towline.engine.doctor.network import login as check_login
 from towline.engine.doctor.scheduler import accounts, gpu_styles
 from towline.engine.reaching import access_of, open_remote
@@ -316,6 +316,6 @@ def write_alias(draft: Draft, alias: str, home: Path) -> Path:
     return path
 
 
-def doctor(draft: Draft) -> Doctor:
-    """An examination of the profile."""
-    return Doctor(draft.profile())
+def doctor(draft: Draft, before: Facts) -> Doctor:
+    """An examination of the profile; `before` is what `way_in` saw."""
+    return Doctor(draft.profile(), entered=entered(before))

@@ -23,6 +23,7 @@ GPU_TYPE = "h100"
 FAKE_GPUS = tuple(Path(f"/dev/fakegpu{index}") for index in range(GPUS_PER_NODE))
 OPEN_REGISTRY_PORT = 5000
 LOCKED_REGISTRY_PORT = 5001
+TOKEN_PORT = 5002
 REGISTRY_USER = "puller"
 
 _SYSTEM_FOLDERS = ("/run", "/var/run", "/var/log", "/dev", "/proc", "/etc/slurm", "/usr/local/bin")

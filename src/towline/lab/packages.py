@@ -36,6 +36,7 @@ _NEEDED = {
     "jq": "jq",
     "curl": "curl",
     "htpasswd": "apache2-utils",
+    "openssl": "openssl",
 }
 """A program of each package that has one."""
 _NEEDED_FILES = {

@@ -51,7 +51,7 @@ def rendered(layout: Layout) -> dict[str, tuple[str, int]]:
     return {
         "passwd": (overrides.apply(layout, "passwd", passwd), 0o644),
         "group": (render_group(Path("/etc/group").read_text()), 0o644),
-        "shadow": (render_shadow(passwd), 0o640),
+        "shadow": (overrides.apply(layout, "shadow", render_shadow(passwd)), 0o640),
         "hosts": (render_hosts(), 0o644),
         "nsswitch.conf": (_NSSWITCH, 0o644),
     }

@@ -19,6 +19,7 @@ from towline.remote.diagnosis import last_line
 from towline.remote.framing import bootstrap_line
 from towline.remote.kept import Pool
 from towline.remote.master import LoginFailed, Master
+from towline.remote.sessions import Sessions, count_sessions
 from towline.remote.slots import Slots
 
 _PATIENCE = 3.0
@@ -97,6 +98,12 @@ class OpenSSH:
                 return outcome
             reasons.append(f"{host}: {outcome}")
         return Outcome(Ending.NOT_STARTED, detail="\n".join(reasons))
+
+    async def count_sessions(self) -> Sessions:
+        """How many channels the host that worked last allows at a time, found by opening some on its connection."""
+        master = self._masters[self.host]
+        await master.ready()
+        return await count_sessions(master.command)
 
     async def close(self) -> None:
         """End the kept channels, and the connections that were made not to stay."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from towline.config.files import resolve
 from towline.config.profile import ClusterProfile
 from towline.engine.doctor import mend
 from towline.engine.doctor.checks import examine, exit_status
 from towline.engine.doctor.facts import Facts, Finding, Repair
-from towline.engine.doctor.gather import Opener, gather, look_deep
+from towline.engine.doctor.gather import Opener, entered, gather, look_deep
 from towline.engine.reaching import open_remote
 
 
@@ -20,16 +20,25 @@ class Doctor:
         profile: the cluster's settings.
         notes: what the user should know of how the profile was found.
         opener: how login hosts are reached.
+        entered: login hosts that this process has logged in to with this profile's key.
 
     Attributes:
         facts: what the last examination saw.
     """
 
-    def __init__(self, profile: ClusterProfile, notes: Sequence[str] = (), *, opener: Opener = open_remote) -> None:
+    def __init__(
+        self,
+        profile: ClusterProfile,
+        notes: Sequence[str] = (),
+        *,
+        opener: Opener = open_remote,
+        entered: Collection[str] = (),
+    ) -> None:
         self.notes = tuple(notes)
         self.facts: Facts | None = None
         self._profile = profile
         self._opener = opener
+        self._entered = frozenset(entered)
 
     @classmethod
     def open(cls, name: str | None = None) -> Doctor:
@@ -52,7 +61,8 @@ class Doctor:
         Args:
             deep_seconds: run a job as well, which may wait this long to start.
         """
-        facts = await gather(self._profile, opener=self._opener)
+        facts = await gather(self._profile, opener=self._opener, before=self._entered)
+        self._entered = entered(facts)
         if deep_seconds is not None:
             facts = await look_deep(facts, deep_seconds, opener=self._opener)
         self.facts = facts

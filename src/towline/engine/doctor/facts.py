@@ -130,6 +130,8 @@ class Login:
         reached: whether an operation ran there.
         problem: why not.
         answer: what it said.
+        was_open: whether that went over a connection that was there before, so that no key was tried.
+        sessions: how many channels the server allows on a connection, up to `sessions.WANTED`; None when not tried.
     """
 
     host: str
@@ -150,6 +152,8 @@ class Login:
     reached: bool = False
     problem: str = ""
     answer: Answer = field(default_factory=Answer)
+    was_open: bool = False
+    sessions: int | None = None
 
     @property
     def key_name(self) -> str:

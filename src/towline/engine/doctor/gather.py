@@ -6,8 +6,8 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towline.config.profile import ClusterProfile
@@ -19,6 +19,7 @@ from towline.models.errors import TowlineError
 from towline.models.image import Image
 from towline.remote import keys
 from towline.remote.base import Ending, Operation, Outcome, Remote
+from towline.remote.openssh import OpenSSH
 from towline.slurm.calls import Call
 from towline.slurm.doctor import Answer, Role, deep_call, doctor_call, parse_answer
 
@@ -29,10 +30,15 @@ _SECONDS = 120.0
 _TCP = 10.0
 
 
-async def gather(profile: ClusterProfile, *, opener: Opener = open_remote) -> Facts:
+async def gather(profile: ClusterProfile, *, opener: Opener = open_remote, before: Collection[str] = ()) -> Facts:
     """All facts about the cluster, as far as they can be had.
 
     The first login host that answers leaves a file in the root; the others say whether they see it.
+
+    Args:
+        profile: the cluster's settings.
+        opener: how login hosts are reached.
+        before: hosts that the caller has logged in to; a connection to another that is open says nothing of the key.
     """
     here = await _here(profile)
     if profile.transport == "local":
@@ -49,7 +55,8 @@ async def gather(profile: ClusterProfile, *, opener: Opener = open_remote) -> Fa
         await _ask(profile, writer.host, doctor_call(profile.root, probe, "remove", "", ()), opener)
     if profile.identity_file is None:
         here = replace(here, found=await _own_keys(logins))
-    return Facts(profile, here, tuple(logins))
+    seen = tuple(replace(login, was_open=login.was_open and login.host not in before) for login in logins)
+    return Facts(profile, here, seen)
 
 
 async def look_deep(facts: Facts, seconds: int, *, opener: Opener = open_remote) -> Facts:
@@ -66,6 +73,11 @@ async def look_deep(facts: Facts, seconds: int, *, opener: Opener = open_remote)
     outcome = await _ask(facts.profile, host, _deep_call(facts, facts.answer, seconds), opener, seconds + _SECONDS)
     text = outcome.stdout.decode("utf-8", "replace") if isinstance(outcome, Outcome) else ""
     return replace(facts, deep=parse_answer(text))
+
+
+def entered(facts: Facts) -> frozenset[str]:
+    """The hosts that were logged in to, not over a connection from before."""
+    return frozenset(login.host for login in facts.reached if not login.was_open)
 
 
 def job_options(profile: ClusterProfile) -> tuple[str, ...]:
@@ -129,26 +141,55 @@ async def _login(profile: ClusterProfile, host: str, probe: str, role: Role, ope
         return login
     partition = ",".join(profile.partition)
     call = doctor_call(profile.root, probe, role, partition, job_options(profile), profile.setup)
-    outcome = await _ask(profile, host, call, opener)
+    outcome, channel = await _look(profile, host, call, opener)
     if isinstance(outcome, Outcome) and outcome.ending is Ending.DONE:
         answer = parse_answer(outcome.stdout.decode("utf-8", "replace"))
         if outcome.exit_code:
             words = outcome.stderr.decode("utf-8", "replace").strip()
             answer = replace(answer, complete=True, complaints={**answer.complaints, "no-slurm": words})
-        return replace(login, reached=True, answer=answer)
+        return replace(login, reached=True, answer=answer, was_open=channel.was_open, sessions=channel.sessions)
     problem = outcome if isinstance(outcome, str) else outcome.detail
     return await _why_not(profile, replace(login, problem=problem))
 
 
+@dataclass(frozen=True)
+class _Channel:
+    """Of a login: whether the connection was there before, and how many channels it takes."""
+
+    was_open: bool = False
+    sessions: int | None = None
+
+
+async def _look(profile: ClusterProfile, host: str, call: Call, opener: Opener) -> tuple[Outcome | str, _Channel]:
+    """The outcome, or why there is none; and what is to be said of the connection."""
+    channel = _Channel()
+
+    async def note(remote: Remote) -> None:
+        nonlocal channel
+        if isinstance(remote, OpenSSH):
+            found = await remote.count_sessions()
+            channel = _Channel(remote.logins == 0, found.opened)
+
+    return await _ask(profile, host, call, opener, after=note), channel
+
+
 async def _ask(
-    profile: ClusterProfile, host: str, call: Call, opener: Opener, seconds: float = _SECONDS
+    profile: ClusterProfile,
+    host: str,
+    call: Call,
+    opener: Opener,
+    seconds: float = _SECONDS,
+    after: Callable[[Remote], Awaitable[None]] | None = None,
 ) -> Outcome | str:
-    """The outcome, or why there is none."""
+    """The outcome, or why there is none; `after` is called with the connection of one that came to its end."""
     only = profile.model_copy(update={"hosts": (host,)}) if profile.transport == "ssh" else profile
     try:
         remote = opener(only)
         try:
-            return await remote.run(Operation(call.name, call.script, call.args, call.files, seconds))
+            outcome = await remote.run(Operation(call.name, call.script, call.args, call.files, seconds))
+            if after and outcome.ending is Ending.DONE:
+                await after(remote)
+            return outcome
         finally:
             await remote.close()
     except TowlineError as error:

@@ -6,7 +6,10 @@ import shlex
 from collections.abc import Sequence
 
 from towline.engine.doctor.facts import Facts, Finding, KeyFile, Kind, Repair, cannot_tell, fails, ok
+from towline.models.plan import Verdict
 from towline.remote.keys import Agent
+
+DEFAULT_PORT = 22
 
 
 def ssh_client(facts: Facts) -> Sequence[Finding]:
@@ -27,13 +30,28 @@ def key(facts: Facts) -> Sequence[Finding]:
     if facts.profile.transport == "local":
         return []
     if file is not None:
-        return [_key_file(file, facts.here.agent)]
+        found = _key_file(file, facts.here.agent)
+        return [_not_tried(facts, file) or found] if found.verdict is Verdict.OK else [found]
     tried = sorted({path for login in facts.logins for path in login.keys})
     # ssh passes over keys that others can read, and says so only with -v.
     opened = [each for each in facts.here.found if each.own and (each.mode or 0) & 0o077]
     if opened:
         return [_key_file(opened[0], facts.here.agent)]
     return [ok("key", f"the profile names none; ssh tries the agent's and {', '.join(tried) or 'its own'}")]
+
+
+def _not_tried(facts: Facts, file: KeyFile) -> Finding | None:
+    """What to say of a key that no login has shown to work: it may not be the one that is known there any more."""
+    login = next((each for each in facts.logins if each.was_open), None)
+    if login is None:
+        return None
+    port = f"-p {login.port} " if login.port != DEFAULT_PORT else ""
+    fix = (
+        f"Try it apart: ssh -o BatchMode=yes -o ControlPath=none -o IdentitiesOnly=yes -i {shlex.quote(file.path)} "
+        f"{port}{login.user}@{login.hostname} true"
+    )
+    evidence = f"{file.path}, {file.fingerprint}: not tried, for the connection to {login.host} was open already"
+    return cannot_tell("key", evidence, fix)
 
 
 def _key_file(file: KeyFile, agent: Agent) -> Finding:

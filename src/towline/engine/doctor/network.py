@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from towline.engine.doctor.facts import Facts, Finding, Kind, Login, cannot_tell, fails, ok
 from towline.remote.keys import shown_key
+from towline.remote.sessions import WANTED
 
 _METHODS = re.compile(r"Permission denied \(([^)]*)\)")
 _EXPIRED = re.compile(r"Your (?:account|password) has expired|This account is currently not available", re.IGNORECASE)
 _ONE_SHELL = "forced command or a restricted shell"
+_FEW_SESSIONS = 2
 
 
 def name(facts: Facts) -> Sequence[Finding]:
@@ -41,6 +43,8 @@ def shell(facts: Facts) -> Sequence[Finding]:
 
 def max_sessions(facts: Facts) -> Sequence[Finding]:
     """Each host allows several channels on one connection."""
+    if facts.profile.transport == "local":
+        return []
     return [_max_sessions(each) for each in facts.logins]
 
 
@@ -127,7 +131,9 @@ def _login(login: Login, facts: Facts) -> Finding:
     who = f"{login.user}@{login.hostname}"
     if login.reached:
         user = login.answer.fact("login", "user") or login.user
-        return ok("login", f"in as {user} on {login.answer.fact('login', 'host') or login.hostname}", host=login.host)
+        over = ", over a connection that was open already" if login.was_open else ""
+        where = login.answer.fact("login", "host") or login.hostname
+        return ok("login", f"in as {user} on {where}{over}", host=login.host)
     if login.config_error or login.name_error or login.port_error:
         return cannot_tell("login", "the host was not reached", host=login.host)
     if _ONE_SHELL in login.problem:
@@ -189,13 +195,14 @@ def _shell(login: Login) -> Finding:
 def _max_sessions(login: Login) -> Finding:
     if not login.reached:
         return cannot_tell("max-sessions", "there is no login", host=login.host)
-    values = [int(value) for value in login.answer.all("sshd", "max-sessions") if value.isdecimal()]
-    config = login.answer.fact("sshd", "config")
-    if values and values[0] < 2:
-        fix = f"Ask the site to raise MaxSessions in {config} to 10. Until then calls wait for each other."
-        return fails("max-sessions", Kind.CLUSTER, f"MaxSessions is {values[0]}", fix, host=login.host)
-    if values:
-        return ok("max-sessions", f"MaxSessions is {values[0]}", host=login.host)
-    if "readable" in login.answer.facts.get("sshd", {}):
-        return ok("max-sessions", "MaxSessions is not set; sshd's own is 10", host=login.host)
-    return cannot_tell("max-sessions", f"{config} cannot be read; the limit is found while working", host=login.host)
+    if login.sessions is None:
+        return cannot_tell("max-sessions", "not tried; the limit is found while working", host=login.host)
+    if login.sessions < _FEW_SESSIONS:
+        fix = (
+            f"Ask the site to set MaxSessions in sshd_config on {login.hostname} to 10 (sshd's default). "
+            "Until then calls wait for each other."
+        )
+        evidence = "the server refuses a second channel on a connection"
+        return fails("max-sessions", Kind.CLUSTER, evidence, fix, host=login.host)
+    more = "" if login.sessions < WANTED else " and more"
+    return ok("max-sessions", f"{login.sessions} channels{more} at a time on a connection", host=login.host)

@@ -67,14 +67,14 @@ def _unslow(layout: Layout, _values: Values) -> None:
 def _set(name: str, setting: str, layout: Layout, values: Values) -> None:
     """Have a setting in every login host's sshd_config."""
     for host in LOGINS:
-        overrides.put(layout, _config(host), name, f"{setting} {values[0]}\n")
-    _reload(layout)
+        overrides.put(layout, config_of(host), name, f"{setting} {values[0]}\n")
+    reload(layout)
 
 
 def _unset(name: str, layout: Layout, _values: Values) -> None:
     for host in LOGINS:
-        overrides.take(layout, _config(host), name)
-    _reload(layout)
+        overrides.take(layout, config_of(host), name)
+    reload(layout)
 
 
 def _add_noise(layout: Layout, _values: Values) -> None:
@@ -104,27 +104,28 @@ def _change_host_key(layout: Layout, values: Values) -> None:
     key = layout.state / "faults" / f"hostkey.{host.name}"
     if not key.exists():
         process.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "another", "-f", str(key)])
-    overrides.put(layout, _config(host), "hostkey-change", f"HostKey {key}\n")
-    _reload(layout)
+    overrides.put(layout, config_of(host), "hostkey-change", f"HostKey {key}\n")
+    reload(layout)
 
 
 def _change_host_key_back(layout: Layout, values: Values) -> None:
-    overrides.take(layout, _config(find_host(values[0])), "hostkey-change")
-    _reload(layout)
+    overrides.take(layout, config_of(find_host(values[0])), "hostkey-change")
+    reload(layout)
     for path in (layout.state / "faults").glob(f"hostkey.{values[0]}*"):
         path.unlink()
 
 
-def _config(host: Host) -> str:
+def config_of(host: Host) -> str:
+    """The name of a login host's sshd_config."""
     return f"sshd-{host.name}.conf"
 
 
-def _reload(layout: Layout) -> None:
+def reload(layout: Layout) -> None:
     """Have every sshd read its configuration anew; sessions go on with what they have."""
-    before = {host.name: slurmconf.text(layout, _config(host)) for host in LOGINS}
+    before = {host.name: slurmconf.text(layout, config_of(host)) for host in LOGINS}
     slurmconf.write(layout)
     for host in LOGINS:
-        if slurmconf.text(layout, _config(host)) != before[host.name]:
+        if slurmconf.text(layout, config_of(host)) != before[host.name]:
             _restart_listener(layout, host)
 
 

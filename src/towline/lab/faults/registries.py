@@ -5,8 +5,8 @@ from __future__ import annotations
 from towline.lab.faults.fault import Fault, Values, number
 from towline.lab.faults.packets import Relay
 from towline.lab.layout import CTL, Layout
-from towline.lab.runtime import registry
-from towline.lab.runtime.registry import REGISTRIES
+from towline.lab.runtime import registry, tokens
+from towline.lab.runtime.registry import LOCKED, REGISTRIES
 
 _ROUND_TRIP = 500
 """Milliseconds that each answer of a slow registry takes longer."""
@@ -30,7 +30,18 @@ def _unslow(layout: Layout, _values: Values) -> None:
         Relay(f"slow-{one.name}", CTL, one.port).stop(layout)
 
 
+def _tokens(layout: Layout, _values: Values) -> None:
+    tokens.start(layout)
+    registry.restart(layout, LOCKED)
+
+
+def _passwords(layout: Layout, _values: Values) -> None:
+    tokens.stop(layout)
+    registry.restart(layout, LOCKED)
+
+
 FAULTS = (
+    Fault("registry-tokens", "the locked registry works with tokens, as nvcr.io does", _tokens, _passwords),
     Fault("registry-down", "neither registry answers", _down, _up),
     Fault(
         "registry-slow",

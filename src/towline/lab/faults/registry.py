@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from towline.lab.errors import LabError
-from towline.lab.faults import clock, gpus, logins, nodes, registries, slurm, storage
+from towline.lab.faults import accounts, clock, gpus, logins, nodes, registries, slurm, storage
 from towline.lab.faults.fault import Fault
 
 _ALL = (
@@ -11,6 +11,7 @@ _ALL = (
     *slurm.FAULTS,
     *registries.FAULTS,
     *logins.FAULTS,
+    *accounts.FAULTS,
     *clock.FAULTS,
     *gpus.FAULTS,
     *nodes.FAULTS,

@@ -14,6 +14,7 @@ from towline.lab import process
 from towline.lab.daemons import Daemon
 from towline.lab.files import write_in_place
 from towline.lab.layout import CTL, LOCKED_REGISTRY_PORT, OPEN_REGISTRY_PORT, REGISTRY_USER, Layout
+from towline.lab.runtime import tokens
 
 _PROGRAM = "/usr/bin/docker-registry"
 _OK, _UNAUTHORIZED = 200, 401
@@ -95,6 +96,13 @@ def stop(layout: Layout) -> None:
         one.daemon().stop(layout)
 
 
+def restart(layout: Layout, one: Registry) -> None:
+    """Have one that runs read its configuration again. Raises as `start` does."""
+    if one.daemon().pids(layout):
+        one.daemon().stop(layout)
+        start(layout)
+
+
 def push(layout: Layout, one: Registry, archive: Path, repository: str, tag: str) -> None:
     """Put an image of the form of `docker save` into a registry.
 
@@ -141,7 +149,8 @@ def _config(layout: Layout, one: Registry) -> dict[str, object]:
         "http": {"addr": one.address, "secret": os.urandom(16).hex()},
     }
     if one.locked:
-        config["auth"] = {"htpasswd": {"realm": "lab", "path": str(_write_htpasswd(layout))}}
+        passwords = {"htpasswd": {"realm": "lab", "path": str(_write_htpasswd(layout))}}
+        config["auth"] = tokens.auth(layout) if tokens.is_on(layout) else passwords
     return config
 
 

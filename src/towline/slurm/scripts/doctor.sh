@@ -21,25 +21,6 @@ login() {
     printf '>groups %s\n' "$(id -Gn 2>/dev/null)"
 }
 
-# The server's own settings may be readable; where they are not, the other side learns the limit by meeting it.
-ssh_server() {
-    tl_config=/etc/ssh/sshd_config
-    for tl_file in /proc/[0-9]*/cmdline; do
-        tl_words=$(tr '\0' ' ' <"$tl_file") || continue
-        case $tl_words in
-        *sshd*' -f '*listener*)
-            tl_words=${tl_words##* -f }
-            tl_config=${tl_words%% *}
-            ;;
-        esac
-    done 2>/dev/null
-    printf '@fact sshd\n>config %s\n' "$tl_config"
-    for tl_file in "$tl_config" "${tl_config}.d"/*.conf; do
-        [ -r "$tl_file" ] && printf '>readable\n' && sed -n 's/^[[:space:]]*\([Mm]ax[Ss]essions\)[[:space:]]\{1,\}\([0-9]*\).*/>max-sessions \2/p' "$tl_file"
-    done
-    return 0
-}
-
 root_facts() {
     tl_near=$(nearest "$tl_root")
     tl_is=missing
@@ -62,13 +43,10 @@ root_facts() {
     esac
 }
 
+# lfs fails for what is not on Lustre.
 quotas() {
-    tl_mount=$(df -P "$tl_near" 2>/dev/null | awk 'NR > 1 { print $NF }' | tail -n 1)
-    if command -v lfs >/dev/null 2>&1 && [ "$(stat -f -c %T "$tl_near" 2>/dev/null)" = lustre ]; then
-        ask quota - - lfs quota -q -u "$tl_user" "$tl_mount"
-    elif command -v quota >/dev/null 2>&1; then
-        ask quota - - quota -w
-    fi
+    if command -v lfs >/dev/null 2>&1 && ask quota - - lfs quota -q -u "$tl_user" "$tl_near"; then return; fi
+    if command -v quota >/dev/null 2>&1; then ask quota - - quota -w; fi
 }
 
 gpu_type() {
@@ -92,6 +70,7 @@ slurm() {
     done
     ask version - - sbatch --version
     ask config - - scontrol show config || return
+    cp ./ask.out ./slurm.config
     ask partitions - - scontrol --oneliner show partition
     ask nodes - - sinfo --noheader --exact --all "--format=$tl_format"
     ask associations - - sacctmgr --noheader --parsable2 show associations "user=$tl_user" format=Cluster,Account,Partition,QOS,DefaultQOS
@@ -103,7 +82,7 @@ slurm() {
 pyxis() {
     printf '@fact pyxis\n'
     srun --help 2>&1 </dev/null | sed -n 's/^[[:space:]]*\(--container-[a-z-]*\).*/>option \1/p'
-    tl_stack=$(scontrol show config 2>/dev/null </dev/null | sed -n 's/^PlugStackConfig *= *\(\/.*\)/\1/p')
+    tl_stack=$(sed -n 's/^PlugStackConfig *= *\(\/.*\)/\1/p' ./slurm.config 2>/dev/null)
     tl_stack=${tl_stack:-/etc/slurm/plugstack.conf}
     tl_plugin=$(sed -n 's/^[[:space:]]*\(required\|optional\)[[:space:]]\{1,\}\([^[:space:]]*pyxis[^[:space:]]*\).*/\1 \2/p' \
         "$tl_stack" "$tl_stack.d"/* 2>/dev/null | tail -n 1)
@@ -129,7 +108,6 @@ if [ "$tl_role" = remove ]; then
     exit 0
 fi
 login
-ssh_server
 root_facts
 quotas
 if (find_slurm) 2>./slurm.err; then

@@ -1,7 +1,7 @@
 #!/bin/sh
 # registry-check.sh REGISTRY REPOSITORY REFERENCE USER: asks for an image's manifest as Enroot would.
-# USER is empty for the first line of the credentials file that fits. Secrets go from the file into curl's
-# configuration on its stdin; none is in an argument or in what is printed.
+# USER is empty for the first line of the credentials file that fits. Secrets go from the file into files of the private
+# working directory that curl reads; none is in an argument or in what is printed.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/enroot.sh
@@ -11,11 +11,21 @@ tl_registry=$1 tl_url=/v2/$2/manifests/$3 tl_wanted=$4
 tl_credentials=$(credentials_file)
 tl_accept='application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json'
 
-# fetch URL: a request with the curl configuration on stdin; sets tl_code and tl_status.
+# fetch URL OPTION…: a request with the curl configuration on stdin; sets tl_code, tl_status, and tl_at: the host that
+# answered in the end.
 fetch() {
-    tl_code=$(curl --silent --show-error --location --connect-timeout 10 --max-time 60 --config - --output ./body \
-        --dump-header ./head --write-out '%{http_code}' --header "Accept: $tl_accept" -- "$1" 2>./curl.err)
+    tl_said=$(curl --silent --show-error --location --connect-timeout 10 --max-time 60 --config - --output ./body \
+        --dump-header ./head --write-out '%{http_code} %{url_effective}' --header "Accept: $tl_accept" "$@" 2>./curl.err)
     tl_status=$?
+    tl_code=${tl_said%% *}
+    tl_at=$(host_of "${tl_said#* }")
+}
+
+# host_of URL
+host_of() {
+    tl_rest=${1#*://}
+    tl_rest=${tl_rest%%[/?]*}
+    printf '%s' "${tl_rest%:*}"
 }
 
 # line HOST: `HOST USER` of the credentials' line that counts for a host.
@@ -28,40 +38,54 @@ line() {
         }' "$tl_credentials"
 }
 
-# login HOST USER: curl's configuration with what that line holds.
+# login HOST USER FORM: what that line holds, as curl's configuration (`config`) or as a netrc file's line (`netrc`).
 login() {
-    tl_host=$1 tl_user=$2 awk '
+    tl_host=$1 tl_user=$2 tl_form=$3 awk '
         $1 == "machine" && $2 == ENVIRON["tl_host"] && $3 == "login" && $4 == ENVIRON["tl_user"] {
             secret = $0
             sub(/^[ \t]*([^ \t]+[ \t]+)+password[ \t]+/, "", secret)
             sub(/[ \t]+$/, "", secret)
-            gsub(/[\\"]/, "\\\\&", secret)
-            print "user = \"" $4 ":" secret "\""
+            if (ENVIRON["tl_form"] == "netrc") {
+                print "machine", $2, "login", $4, "password", secret
+            } else {
+                gsub(/[\\"]/, "\\\\&", secret)
+                print "user = \"" $4 ":" secret "\""
+            }
             exit
         }' "$tl_credentials"
+}
+
+# Every host's line that counts. As Enroot does, curl gets them all: a registry may send a client on to another host for
+# a token (nvcr.io to authn.nvidia.com), which then has to see its own.
+netrc() {
+    [ -r "$tl_credentials" ] || return 0
+    awk '$1 == "machine" && $3 == "login" { print $2 }' "$tl_credentials" | sort -u | while read -r tl_machine; do
+        tl_found=$(line "$tl_machine")
+        # shellcheck disable=SC2086  # host and user
+        [ -z "$tl_found" ] || login $tl_found netrc
+    done
 }
 
 header() { sed -n "s/^$1: *\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" ./head | tail -n 1; }
 part() { printf '%s' "$tl_challenge" | sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p"; }
 
-# bearer: gets a token, with the credentials' line for the token's host or the registry, and asks again.
+# bearer: gets a token and asks again.
 bearer() {
     tl_realm=$(part realm)
-    tl_at=${tl_realm#*://}
-    tl_at=${tl_at%%[:/]*}
-    printf '>realm %s\n' "$tl_at"
+    tl_query=
+    for tl_name in service scope; do
+        tl_value=$(part "$tl_name" | sed 's/ /%20/g')
+        [ -z "$tl_value" ] || tl_query="${tl_query:+$tl_query&}$tl_name=$tl_value"
+    done
+    case $tl_realm in *\?*) tl_mark='&' ;; *) tl_mark='?' ;; esac
+    netrc >./netrc
+    fetch --netrc-file ./netrc -- "$tl_realm${tl_query:+$tl_mark$tl_query}" </dev/null
+    rm -f ./netrc
     tl_line=$(line "$tl_at")
-    [ -n "$tl_line" ] || tl_line=$(line "${tl_registry%:*}")
-    tl_query="service=$(part service | sed 's/ /%20/g')&scope=$(part scope | sed 's/ /%20/g')"
-    printf '>line %s\n' "$tl_line"
-    # shellcheck disable=SC2086  # host and user
-    { [ -z "$tl_line" ] || login $tl_line; } >./config
-    fetch "$tl_realm?$tl_query" <./config
-    rm -f ./config
-    printf '>token %s\n' "$tl_code"
+    printf '>realm %s\n>line %s\n>token %s\n' "$tl_at" "$tl_line" "$tl_code"
     [ "$tl_status" -eq 0 ] && [ "$tl_code" = 200 ] || return 0
     tr ',' '\n' <./body | sed -n 's/.*"\(access_\)\{0,1\}token" *: *"\([^"]*\)".*/header = "Authorization: Bearer \2"/p' | head -n 1 >./config
-    fetch "$tl_base$tl_url" <./config
+    fetch -- "$tl_base$tl_url" <./config
     rm -f ./config
 }
 
@@ -70,8 +94,8 @@ basic() {
     printf '>line %s\n' "$tl_line"
     [ -n "$tl_line" ] || return 0
     # shellcheck disable=SC2086
-    login $tl_line >./config
-    fetch "$tl_base$tl_url" <./config
+    login $tl_line config >./config
+    fetch -- "$tl_base$tl_url" <./config
     rm -f ./config
 }
 
@@ -83,12 +107,12 @@ if ! command -v curl >/dev/null 2>&1; then
 fi
 [ -n "$tl_enroot_conf" ] || find_enroot_conf
 tl_base=https://$tl_registry
-fetch "$tl_base$tl_url" </dev/null
+fetch -- "$tl_base$tl_url" </dev/null
 if [ "$tl_status" -ne 0 ]; then
     case $(enroot_setting ENROOT_ALLOW_HTTP no) in
     y | yes | true | 1 | Y | YES | TRUE)
         tl_base=http://$tl_registry
-        fetch "$tl_base$tl_url" </dev/null
+        fetch -- "$tl_base$tl_url" </dev/null
         ;;
     esac
 fi

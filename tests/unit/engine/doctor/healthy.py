@@ -22,10 +22,6 @@ ANSWER = """\
 >host login1
 >shell /bin/tcsh
 >home /home/me
-@fact sshd
->config /etc/ssh/sshd_config
->readable
->max-sessions 10
 @fact root
 >is directory
 >near /lustre/me/towline
@@ -137,6 +133,7 @@ def login(host: str = "login1", **given: Any) -> Login:
         banner="SSH-2.0-OpenSSH_9.2",
         known=(HostKey("ED25519", "SHA256:known"),),
         reached=True,
+        sessions=4,
         answer=answer() if host == "login1" else answer((">probe written", ">probe seen")),
     )
     return replace(base, **given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.engine.doctor.healthy import KEY, PRINT, answer, facts, finding, login, unreached, verdicts
+from tests.unit.engine.doctor.healthy import KEY, PRINT, facts, finding, login, unreached, verdicts
 from towline.engine.doctor.checks import examine, exit_status
 from towline.engine.doctor.facts import Here, KeyFile, Kind, Repair
 from towline.models.plan import Verdict
@@ -158,11 +158,29 @@ def test_a_forced_command_is_the_shells_fault() -> None:
     assert "SSH_ORIGINAL_COMMAND" in finding("shell", found).fix
 
 
-def test_too_few_channels() -> None:
-    few = answer((">max-sessions 10", ">max-sessions 1"))
-    assert finding("max-sessions", facts(login(answer=few))).verdict is Verdict.FAILS
-    unknown = answer((">readable\n>max-sessions 10\n", ""))
-    assert finding("max-sessions", facts(login(answer=unknown))).verdict is Verdict.CANNOT_TELL
+@pytest.mark.parametrize(
+    ("sessions", "verdict", "evidence"),
+    [
+        (1, Verdict.FAILS, "refuses a second channel"),
+        (2, Verdict.OK, "2 channels at a time"),
+        (4, Verdict.OK, "4 channels and more at a time"),
+        (None, Verdict.CANNOT_TELL, "not tried"),
+    ],
+)
+def test_channels_of_a_connection(sessions: int | None, verdict: Verdict, evidence: str) -> None:
+    found = finding("max-sessions", facts(login(sessions=sessions)))
+    assert found.verdict is verdict
+    assert evidence in found.evidence
+
+
+def test_a_connection_that_was_open_already_says_nothing_of_the_key() -> None:
+    here = Here("OpenSSH", KeyFile(KEY, 0o600, fingerprint=PRINT))
+    found = facts(login(was_open=True, port=2222), here=here)
+    assert "open already" in finding("login", found).evidence
+    assert finding("key", found).verdict is Verdict.CANNOT_TELL
+    assert (
+        f"-o ControlPath=none -o IdentitiesOnly=yes -i {KEY} -p 2222 me@login1.alps true" in finding("key", found).fix
+    )
 
 
 def test_one_dead_host_does_not_hide_what_the_other_tells() -> None:
