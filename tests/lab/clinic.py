@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -95,15 +95,25 @@ class Findings:
         found = [each for each in self.checks if each["id"] == name]
         return sorted(found, key=lambda each: each["verdict"] != "fails")[0]
 
-    def commands(self, name: str) -> Iterator[str]:
-        """The commands in a finding's fix: what follows a colon at the end of a step, or the whole step."""
-        for step in self[name]["fix"].splitlines():
-            yield step.rpartition(": ")[2]
+    def all(self, name: str) -> list[dict[str, Any]]:
+        """Every finding of that id."""
+        return [each for each in self.checks if each["id"] == name]
+
+    def command(self, name: str, step: str) -> str:
+        """The command that a finding's fix gives in the step with those words."""
+        return self[name]["fix"].partition(f"{step}: ")[2].partition("\n")[0]
 
 
-def follow(command: str) -> None:
-    """Run a command that a fix gives, as a person would paste it."""
+def follow(command: str, **environment: str) -> str:
+    """Run a command that a fix gives, as a person would paste it; what it prints."""
     done = subprocess.run(
-        ["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        ["sh", "-c", command],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout

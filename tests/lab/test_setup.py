@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.clinic import Clinic
+from tests.lab.talk import converse
 from tests.lab.terminal import COMMAND, Done
 from towline.config.toml import read_toml
 from towline.lab import Lab
@@ -145,47 +145,24 @@ def test_the_way_to_ask_for_gpus_and_the_places_are_found(clinic: Clinic) -> Non
     assert "gpu_request" not in written(clinic, "site")
 
 
+def asked(question: str) -> str:
+    """A pattern for click's question and its default."""
+    return re.escape(question) + r"[^\n]*[:\]] "
+
+
 def test_questions_are_asked_at_a_terminal(clinic: Clinic) -> None:
     terminal = clinic.terminal(**own_config(clinic))
-    words = [
-        *COMMAND,
-        "setup",
-        "--key",
-        str(clinic.lab.paths.key(ALICE)),
-        "--known-hosts",
-        str(clinic.folder / "known"),
+    words = ["setup", "--key", str(clinic.lab.paths.key(ALICE)), "--known-hosts", str(clinic.folder / "known")]
+    answers = [
+        ("Login hosts", HOSTS),
+        ("User there", "alice"),
+        ("Is that the host's fingerprint", "y"),
+        ("Is that the host's fingerprint", "y"),
+        ("Partition", "short"),
+        ("Directory for jobs", ""),
+        ("Write this profile", "y"),
     ]
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(words, env=terminal.env(), stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        answers = [
-            ("Login hosts", HOSTS),
-            ("User there", "alice"),
-            ("Is that the host's fingerprint", "y"),
-            ("Is that the host's fingerprint", "y"),
-            ("Partition", "short"),
-            ("Directory for jobs", ""),
-            ("Write this profile", "y"),
-        ]
-        seen = converse(ours, answers)
-        assert process.wait(120) == 0, seen
-    os.close(ours)
+    status, seen = converse([*COMMAND, *words], [(asked(what), answer) for what, answer in answers], terminal.env())
+    assert status == 0, seen
     assert "SHA256:" in seen
     assert written(clinic)["partition"] == "short"
-
-
-def converse(terminal: int, answers: list[tuple[str, str]]) -> str:
-    """Answer each question when it is asked; everything that was shown."""
-    shown, rest = "", list(answers)
-    since = 0
-    while True:
-        try:
-            data = os.read(terminal, 4096)
-        except OSError:
-            return shown
-        if not data:
-            return shown
-        shown += data.decode(errors="replace")
-        if rest and (found := re.search(re.escape(rest[0][0]) + r"[^\n]*[:\]] $", shown[since:])):
-            since += found.end()
-            os.write(terminal, f"{rest.pop(0)[1]}\n".encode())

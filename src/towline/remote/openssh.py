@@ -31,6 +31,8 @@ _REOPENS = 2
 _NO_CHANNEL = re.compile(r"session request failed|refused session request|Session open refused|open failed")
 _TAR_ENDS = re.compile(r"^tar: (?:Exiting with failure status|Error is not recoverable).*", re.MULTILINE)
 """What GNU tar says last, after the reason."""
+_PASSWORD = re.compile(r"password has expired|required to change your password", re.IGNORECASE)
+"""What PAM and sshd say in place of running a command."""
 _MAYBE_SENT = re.compile(r"read from master failed")
 """The master died while it opened the channel; it may have passed the command on."""
 
@@ -213,4 +215,6 @@ def _no_shell(talk: Talk) -> str:
     lines = f"{talk.out.outside.text()}\n{talk.words}".split("\n")
     first = next((line.strip() for line in lines if line.strip()), "")
     said = f"it answered: {first}" if first else "it answered nothing"
+    if _PASSWORD.search("\n".join(lines)):
+        return f"the account's password has expired, and nothing runs there before it is changed; {said}"
     return f"the account has a forced command or a restricted shell there; {said}"

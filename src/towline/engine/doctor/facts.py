@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -210,3 +211,14 @@ def cannot_tell(name: str, evidence: str, fix: str = "", *, host: str = "") -> F
 def fails(name: str, kind: Kind, evidence: str, fix: str, *, host: str = "", repair: Repair | None = None) -> Finding:
     """It does not work, and this mends it."""
     return Finding(name, Verdict.FAILS, evidence, fix, host, kind, repair)
+
+
+def by_hand(login: Login, profile: ClusterProfile, *options: str) -> str:
+    """A login as a person would type it, with what the profile sets beside ~/.ssh/config."""
+    given = [
+        *options,
+        *(("-p", str(profile.port)) if profile.port else ()),
+        *(("-i", str(profile.identity_file)) if profile.identity_file else ()),
+        *(("-o", f"UserKnownHostsFile={profile.known_hosts_file}") if profile.known_hosts_file else ()),
+    ]
+    return shlex.join(["ssh", *given, f"{login.user}@{login.host}"])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from towline.engine.doctor.facts import Facts, Finding, KeyFile, Kind, Repair, cannot_tell, fails, ok
+from towline.engine.doctor.facts import Facts, Finding, KeyFile, Kind, Repair, by_hand, cannot_tell, fails, ok
 from towline.models.plan import Verdict
 from towline.remote.keys import Agent
-
-DEFAULT_PORT = 22
 
 
 def ssh_client(facts: Facts) -> Sequence[Finding]:
@@ -45,11 +43,8 @@ def _not_tried(facts: Facts, file: KeyFile) -> Finding | None:
     login = next((each for each in facts.logins if each.was_open), None)
     if login is None:
         return None
-    port = f"-p {login.port} " if login.port != DEFAULT_PORT else ""
-    fix = (
-        f"Try it apart: ssh -o BatchMode=yes -o ControlPath=none -o IdentitiesOnly=yes -i {shlex.quote(file.path)} "
-        f"{port}{login.user}@{login.hostname} true"
-    )
+    alone = ("-o", "BatchMode=yes", "-o", "ControlPath=none", "-o", "IdentitiesOnly=yes")
+    fix = f"Try it apart: {by_hand(login, facts.profile, *alone)} true"
     evidence = f"{file.path}, {file.fingerprint}: not tried, for the connection to {login.host} was open already"
     return cannot_tell("key", evidence, fix)
 

@@ -6,14 +6,16 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from towline.engine.doctor.facts import Facts, Finding, Kind, Login, cannot_tell, fails, ok
+from towline.engine.doctor.facts import Facts, Finding, Kind, Login, by_hand, cannot_tell, fails, ok
 from towline.remote.keys import shown_key
 from towline.remote.sessions import WANTED
 
 _METHODS = re.compile(r"Permission denied \(([^)]*)\)")
-_EXPIRED = re.compile(r"Your (?:account|password) has expired|This account is currently not available", re.IGNORECASE)
+_EXPIRED = re.compile(r"Your account has expired|This account is currently not available", re.IGNORECASE)
+_PASSWORD = re.compile(r"Your password has expired|required to change your password", re.IGNORECASE)
 _ONE_SHELL = "forced command or a restricted shell"
 _FEW_SESSIONS = 2
+_SSH_PORT = 22
 
 
 def name(facts: Facts) -> Sequence[Finding]:
@@ -141,8 +143,11 @@ def _login(login: Login, facts: Facts) -> Finding:
     if found := _METHODS.search(login.words):
         return _refused(login, found[1], who, facts)
     if found := _EXPIRED.search(login.words):
-        fix = "Ask the site to renew the account, or log in once by hand and change the password."
+        fix = f"Ask the site to renew the account {login.user}."
         return fails("login", Kind.ACCESS, f"{who}: {found[0]}", fix, host=login.host)
+    if _PASSWORD.search(login.words):
+        fix = f"Log in by hand and give it a new password: {by_hand(login, facts.profile)}"
+        return fails("login", Kind.ACCESS, f"{who}: the password has expired", fix, host=login.host)
     if "Too many authentication failures" in login.words:
         fix = "Set identity_file in the profile to the key for this cluster, so that no other is offered."
         return fails("login", Kind.ACCESS, f"{who} refused after too many keys", fix, host=login.host)
@@ -157,24 +162,46 @@ def _failing(finding: Finding) -> str:
 
 def _refused(login: Login, methods: str, who: str, facts: Facts) -> Finding:
     if "partial success" in login.words or ("publickey" not in methods and "keyboard-interactive" in methods):
+        block = f"Host {login.host}\\n    ControlMaster auto\\n    ControlPath ~/.ssh/cm-%%C\\n    ControlPersist 8h\\n"
         fix = (
-            "1. In ~/.ssh/config, below `Host " + login.host + "`, write: ControlMaster auto, ControlPersist 8h and "
-            "ControlPath ~/.ssh/cm-%C, each on a line of its own.\n"
-            f"2. Log in by hand, with the code, and leave that connection open: ssh {who}\n"
-            "3. Run this again: it goes over that connection."
+            f"1. Let connections be shared: mkdir -p -m 700 ~/.ssh && printf {shlex.quote(block)} >>~/.ssh/config\n"
+            f"2. Log in by hand, with the code, and leave the shell again: {by_hand(login, facts.profile)}\n"
+            "3. Run this again: it goes over that connection, which stays for 8 hours after its last use."
         )
         return fails("login", Kind.ACCESS, f"{who} wants a second factor ({methods})", fix, host=login.host)
     if "publickey" not in methods:
         fix = "Ask the site how programs log in: it takes no keys."
         return fails("login", Kind.ACCESS, f"{who} takes no keys, only {methods}", fix, host=login.host)
-    key = facts.here.key.path if facts.here.key else next(iter(login.keys), "~/.ssh/id_ed25519")
-    port = f"-p {login.port} " if login.port != 22 else ""
-    fix = (
+    if not (facts.here.key or facts.here.found or facts.here.agent.keys):
+        key = "~/.ssh/id_ed25519"
+        holds = "the agent holds none" if facts.here.agent.answers else "there is no agent"
+        evidence = (
+            f"{who} wants a key, and there is none to offer: {holds}, and none of the files that ssh tries is there"
+        )
+        fix = (
+            "1. If you have a key for this cluster elsewhere, set identity_file in the profile to it.\n"
+            f"2. If you have none, make one: ssh-keygen -t ed25519 -f {key}\n"
+            f"3. Put the public key on the cluster: {_copy_key(key, login, facts)}"
+        )
+        return fails("login", Kind.ACCESS, evidence, fix, host=login.host)
+    return fails("login", Kind.ACCESS, f"{who} refused the key ({methods})", _install(login, facts), host=login.host)
+
+
+def _install(login: Login, facts: Facts) -> str:
+    found = [facts.here.key] if facts.here.key else list(facts.here.found)
+    key = shlex.quote(found[0].path) if found else "FILE"
+    return (
         f"1. See that {login.user!r} is your user name there.\n"
-        f"2. Put the public key on the cluster: ssh-copy-id {port}-i {key}.pub {who}; or, where the site has a "
-        f"page for keys, paste the line that this prints: cat {key}.pub"
+        f"2. Put the public key on the cluster: {_copy_key(key, login, facts)}\n"
+        f"3. Where the site has a page for keys, paste there what this prints: cat {key}.pub"
     )
-    return fails("login", Kind.ACCESS, f"{who} refused the key ({methods})", fix, host=login.host)
+
+
+def _copy_key(key: str, login: Login, facts: Facts) -> str:
+    port = f"-p {login.port} " if login.port != _SSH_PORT else ""
+    known = facts.profile.known_hosts_file
+    file = f"-o UserKnownHostsFile={shlex.quote(str(known))} " if known else ""
+    return f"ssh-copy-id {port}{file}-i {key}.pub {login.user}@{login.host}"
 
 
 def _shell(login: Login) -> Finding:

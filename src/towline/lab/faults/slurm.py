@@ -17,6 +17,7 @@ from towline.lab.files import replace
 from towline.lab.layout import CTL, NODES, Host, Layout
 
 _CONFIG = "slurm.conf"
+_FILTER = "job_submit.lua"
 _SLURMCTLD_PORT = 6817
 _SCONTROL = "/usr/bin/scontrol"
 _REFUSALS = {
@@ -98,6 +99,20 @@ def _require_accounting(layout: Layout) -> None:
         raise LabError("A limit is kept in accounting.", fix="Turn `slurmdbd-down` and `accounting-off` off first.")
 
 
+def _forget_soon(layout: Layout, values: Values) -> None:
+    _set("min-job-age", f"MinJobAge={values[0]}\n", layout, values)
+
+
+def _want_types(layout: Layout, values: Values) -> None:
+    replace(layout.etc / _FILTER, (Path(__file__).parent / _FILTER).read_text(), 0o644)
+    _set("typed-gpus-only", "JobSubmitPlugins=lua\n", layout, values)
+
+
+def _want_no_types(layout: Layout, values: Values) -> None:
+    _unset("typed-gpus-only", layout, values)
+    (layout.etc / _FILTER).unlink(missing_ok=True)
+
+
 def _take_scontrol(layout: Layout, _values: Values) -> None:
     _cover(layout, _SCONTROL, Path("/dev/null"))  # a file that nobody can execute
 
@@ -174,6 +189,14 @@ FAULTS = (
         partial(_set, "no-requeue", "JobRequeue=0\n"),
         partial(_unset, "no-requeue"),
     ),
+    Fault(
+        "min-job-age",
+        "Slurm forgets an ended job after SECONDS (MinJobAge)",
+        _forget_soon,
+        partial(_unset, "min-job-age"),
+        (number("SECONDS", 2, 1_000_000),),
+    ),
+    Fault("typed-gpus-only", "jobs that ask for GPUs without their type are refused", _want_types, _want_no_types),
     Fault(
         "no-submit-from-nodes",
         "Slurm takes no jobs from compute nodes",

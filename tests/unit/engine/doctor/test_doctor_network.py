@@ -131,15 +131,20 @@ def test_an_unknown_host_key_shows_its_fingerprint() -> None:
 @pytest.mark.parametrize(
     ("words", "evidence", "fix"),
     [
-        ("Permission denied (publickey).", "refused the key (publickey)", f"ssh-copy-id -i {KEY}.pub me@login1.alps"),
+        ("Permission denied (publickey).", "refused the key (publickey)", f"ssh-copy-id -i {KEY}.pub me@login1\n"),
         (
             'Authenticated using "publickey" with partial success.\nPermission denied (keyboard-interactive).',
             "second factor",
             "ControlMaster auto",
         ),
-        ("Permission denied (keyboard-interactive).", "second factor", "leave that connection open"),
+        (
+            "Permission denied (keyboard-interactive).",
+            "second factor",
+            "and leave the shell again: ssh me@",
+        ),
         ("Permission denied (password).", "takes no keys", "Ask the site"),
-        ("Your account has expired; please contact your administrator", "has expired", "renew the account"),
+        ("Your account has expired; please contact your administrator", "has expired", "renew the account me"),
+        ("WARNING: Your password has expired.\n", "password has expired", "new password: ssh me@login1"),
         ("Received disconnect: Too many authentication failures", "too many keys", "identity_file"),
     ],
 )
@@ -149,6 +154,20 @@ def test_logins_that_are_refused(words: str, evidence: str, fix: str) -> None:
     assert evidence in found.evidence
     assert fix in found.fix
     assert found.kind is Kind.ACCESS
+
+
+def test_a_login_by_hand_has_what_the_profile_sets() -> None:
+    words = "Authenticated with partial success.\nPermission denied (keyboard-interactive)."
+    found = facts(unreached(words, host="alias"), identity_file="/k", port=2222, known_hosts_file="/known", user="me")
+    fix = finding("login", found).fix
+    assert "ssh -p 2222 -i /k -o UserKnownHostsFile=/known me@alias\n" in fix
+    assert "printf 'Host alias\\n" in fix
+
+
+def test_without_any_key_a_new_one_is_made() -> None:
+    found = facts(unreached("Permission denied (publickey)."), here=Here("OpenSSH", None, Agent("/s", True)))
+    assert "the agent holds none" in finding("login", found).evidence
+    assert "ssh-keygen -t ed25519" in finding("login", found).fix
 
 
 def test_a_forced_command_is_the_shells_fault() -> None:
@@ -175,12 +194,10 @@ def test_channels_of_a_connection(sessions: int | None, verdict: Verdict, eviden
 
 def test_a_connection_that_was_open_already_says_nothing_of_the_key() -> None:
     here = Here("OpenSSH", KeyFile(KEY, 0o600, fingerprint=PRINT))
-    found = facts(login(was_open=True, port=2222), here=here)
+    found = facts(login(was_open=True), here=here, port=2222, identity_file=KEY)
     assert "open already" in finding("login", found).evidence
     assert finding("key", found).verdict is Verdict.CANNOT_TELL
-    assert (
-        f"-o ControlPath=none -o IdentitiesOnly=yes -i {KEY} -p 2222 me@login1.alps true" in finding("key", found).fix
-    )
+    assert finding("key", found).fix.endswith(f"-o IdentitiesOnly=yes -p 2222 -i {KEY} me@login1 true")
 
 
 def test_one_dead_host_does_not_hide_what_the_other_tells() -> None:
