@@ -116,7 +116,8 @@ def test_a_secret_shows_itself_to_nobody() -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store(tmp_path)
-    opened.save_facts("lab", SiteFacts("lab", "22.05.8", (Partition("batch", True, True, 3600, nodes=4),), 10, time.time()))
+    batch = Partition("batch", True, True, 3600, nodes=4)
+    opened.save_facts("lab", SiteFacts("lab", "22.05.8", (batch,), 10, time.time()))
     yield opened
     opened.close()
 
