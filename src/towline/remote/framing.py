@@ -17,6 +17,7 @@ The nonce has 128 random bits, and nothing that the script can see holds it, so 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,8 @@ _LINE = (
 _SHELL = "/bin/sh"
 _CLIP = 4096
 """Bytes kept of each end of what is outside the marks."""
+_WORD = re.compile(rb"start|end:[0-9]{1,3}|refused|unattached")
+_LONGEST = len("unattached")
 
 
 def bootstrap_line(shell: str = _SHELL) -> str:
@@ -143,10 +146,14 @@ class FrameReader:
             word, newline, rest = held[at + len(prefix) :].partition(b"\n")
             data += self._sort(held[:at])
             held = held[at:]
-            if not newline:
+            if newline and _WORD.fullmatch(word):
+                self._note(word)
+                held = rest
+            elif newline or len(word) > _LONGEST:  # no mark after all
+                data += self._sort(prefix)
+                held = held[len(prefix) :]
+            else:
                 break
-            self._note(word)
-            held = rest
         else:
             keep = _overlap(held, prefix)
             data += self._sort(held[: len(held) - keep])
@@ -169,7 +176,7 @@ class FrameReader:
         name, _, value = word.partition(b":")
         if name == b"start":
             self.started = True
-        elif name == b"end" and value.isdigit():
+        elif name == b"end":
             self.ended, self.code = True, int(value)
         elif name == b"refused":
             self.refused = True

@@ -22,6 +22,8 @@ near_marks = st.sampled_from(
         b"towline-",
         b"towline-towline-",
         mark(NONCE, "")[:-1],
+        mark(NONCE, ""),
+        mark(NONCE, "stop"),
         mark(OTHER, "start") + b"\n",
         mark(OTHER, "end:0") + b"\n",
         b"\0",
