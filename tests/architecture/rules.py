@@ -38,6 +38,7 @@ ONLY_IN: dict[str, frozenset[str]] = {
     "sqlite3": frozenset({"engine"}),
     "pydantic": frozenset({"models", "config"}),
     "jinja2": frozenset({"slurm", "launch", "lab"}),
+    "yaml": frozenset({"config"}),
     "click": frozenset({"cli"}),
     "rich": frozenset({"cli"}),
 }

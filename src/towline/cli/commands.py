@@ -4,12 +4,14 @@ from __future__ import annotations
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("towline.cli.run:run", "Run a command in a container on the cluster and follow it."),
+    "plan": ("towline.cli.plan:plan", "Show what a run would do, with every check; change nothing."),
     "ps": ("towline.cli.jobs:ps", "List jobs that have not ended, or all of them."),
     "status": ("towline.cli.jobs:status", "Show all that is known about jobs."),
     "logs": ("towline.cli.logs:logs", "Print the logs of jobs, once or as they grow."),
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
+    "spec": ("towline.cli.spec:spec", "Check descriptions of jobs, and print their schema."),
     "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),
     "registry": ("towline.cli.registry:registry", "Give the cluster credentials for image registries."),

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from towline.cli import wording
-from towline.cli.documents import job_as_dict, plan_as_dict, print_document, towline_exit
+from towline.cli.documents import job_as_dict, print_document
 from towline.cli.doors import Cluster, open_cluster
 from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
 from towline.cli.output import StatusLine
-from towline.cli.spec_options import GROUPS, secret_sources, spec_fields, spec_options
+from towline.cli.plan import GroupedCommand, show_plan
+from towline.cli.spec_input import file_option, read_spec
+from towline.cli.spec_options import secret_sources, spec_options
 from towline.cli.view import JsonView, TextView
-from towline.models.errors import PlanRefused, TowlineError, UsageError
+from towline.models.errors import TowlineError
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
@@ -31,26 +32,11 @@ _EXAMPLES = examples(
     "towline run -- python train.py --epochs 3",
     "towline run --nodes 2 --gpus-per-node 8 --time 4h --mount /lustre/data:/data:ro -- torchrun train.py",
     "towline run --image nvcr.io/nvidia/pytorch:24.07-py3 --shell 'nvidia-smi | tee gpus.txt'",
+    "towline run -f job.yaml --time 2h",
     "towline run --dry-run --nodes 64 -- python train.py",
     "ID=$(towline run --detach -- python train.py)",
     "towline run --secret HF_TOKEN --secret NGC_KEY=file:~/.ngc-key -- python train.py",
 )
-
-
-class GroupedCommand(click.Command):
-    """A command whose many options appear in groups."""
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: D102
-        headings = {option.parameter: heading for heading, group in GROUPS.items() for option in group}
-        sections: dict[str, list[tuple[str, str]]] = {heading: [] for heading in (*GROUPS, "Options")}
-        for parameter in self.get_params(ctx):
-            if isinstance(parameter, click.Argument):
-                continue
-            if record := parameter.get_help_record(ctx):
-                sections[headings.get(parameter.name or "", "Options")].append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
 
 
 @dataclass(frozen=True)
@@ -71,6 +57,7 @@ DETACHED_PATIENCE = 300.0
 
 
 @click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
+@file_option
 @spec_options
 @click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
 @click.option(
@@ -100,31 +87,11 @@ def run(command: tuple[str, ...], **values: Any) -> None:
         values["no_input"],
         DETACHED_PATIENCE if values["patience"] is None and values["detach"] else values["patience"],
     )
-    spec = _spec(command, values, manner.cluster)
+    spec = read_spec(command, values, manner.cluster)
     secrets = {} if manner.dry_run else _secrets(spec, manner)
     status = run_loop(_run(spec, manner, secrets))
     if status:
         raise Ended(status)
-
-
-def _spec(command: Sequence[str], values: dict[str, Any], cluster: str | None) -> JobSpec:
-    given = spec_fields(values)
-    if command and given.get("shell"):
-        raise UsageError("both a command and --shell are given", fix="Give one of them.")
-    from towline.engine.configuration import project_defaults, with_defaults
-
-    if command:
-        given["command"] = tuple(command)
-    fields = with_defaults(given, project_defaults(cluster))
-    command = fields.pop("command", ())
-    if not command and "shell" not in fields:
-        raise UsageError(
-            "the command to run is missing",
-            fix="Write it at the end, as in `towline run -- python train.py`, or use --shell TEXT.",
-        )
-    from towline.models.spec import JobSpec
-
-    return JobSpec.build(**fields, command=command)
 
 
 def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
@@ -145,20 +112,8 @@ def _ask(name: str) -> str:
 async def _run(spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     async with open_cluster(manner.cluster) as cluster:
         if manner.dry_run:
-            return await _dry_run(cluster, spec, as_json=manner.as_json)
+            return await show_plan(cluster, spec, as_json=manner.as_json)
         return await _submit_and_follow(cluster, spec, manner, secrets)
-
-
-async def _dry_run(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
-    from towline.cli.dry_run import plan_text
-
-    plan = await cluster.plan(spec, look=True)
-    status = PlanRefused.exit_status if plan.failures else 0
-    if as_json:
-        print_document({"plan": plan_as_dict(plan), "exit": towline_exit(status)})
-    else:
-        print(plan_text(plan), end="")
-    return status
 
 
 async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from towline.config.job_file import as_written
 from towline.config.toml import parse_toml
 from towline.models.errors import ConfigError, NotFound
 from towline.models.spec import JobSpec
@@ -50,7 +51,7 @@ class Project:
     @property
     def job_defaults(self) -> dict[str, object]:
         """What a job has when its description leaves it out."""
-        return {key: value for key, value in self.content.items() if key not in ("cluster", "clusters")}
+        return {key: as_written(value) for key, value in self.content.items() if key not in ("cluster", "clusters")}
 
 
 def find_project(directory: Path) -> Project | None:

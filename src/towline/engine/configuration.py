@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from towline.config import files, paths, project
+from towline.config import files, job_file, paths, project
+from towline.config.job_file import JobFile
 from towline.config.settings import settings
+from towline.models import schema
+from towline.models.resources import ALTERNATIVES
+from towline.models.spec import JobSpec
+
+_COMMANDS = ("command", "shell")
 
 
 @dataclass(frozen=True)
@@ -81,20 +87,74 @@ def project_defaults(cluster: str | None) -> dict[str, object]:
 def with_defaults(given: Mapping[str, Any], defaults: Mapping[str, object]) -> dict[str, Any]:
     """The fields of a job: what is given wins; tables are merged key by key, and mounts are added up.
 
-    A command that is given takes the place of shell text in the defaults, and the other way round.
+    What is given takes the place of what says the same in another way in the defaults: a command that of shell
+    text, GPUs in total that of GPUs on each node.
     """
-    merged: dict[str, Any] = dict(defaults)
-    if "command" in given or "shell" in given:
-        merged = {key: value for key, value in merged.items() if key not in ("command", "shell")}
+    merged: dict[str, Any] = _without_alternatives(dict(defaults), given, (_COMMANDS,))
     for key, value in given.items():
         before = merged.get(key)
         if isinstance(before, dict) and isinstance(value, dict):
-            merged[key] = {**cast("dict[str, object]", before), **cast("dict[str, object]", value)}
+            below, above = cast("dict[str, object]", before), cast("dict[str, object]", value)
+            below = _without_alternatives(below, above, ALTERNATIVES) if key == "resources" else below
+            merged[key] = {**below, **above}
         elif key == "mounts" and isinstance(before, list):
             merged[key] = [*cast("list[object]", before), *value]
         else:
             merged[key] = value
     return merged
+
+
+def _without_alternatives(
+    below: dict[str, Any], above: Mapping[str, Any], groups: tuple[tuple[str, ...], ...]
+) -> dict[str, Any]:
+    hidden = {name for group in groups if any(name in above for name in group) for name in group}
+    return {key: value for key, value in below.items() if key not in hidden}
+
+
+def read_job_file(path: Path) -> JobFile:
+    """What a file says of a job.
+
+    Raises:
+        NotFound: there is no such file.
+        SpecError: it cannot be read, or describes no job.
+    """
+    return job_file.read_job_file(path)
+
+
+def parse_job_file(name: str, data: bytes) -> JobFile:
+    """What bytes say of a job; the name's ending says how they are read.
+
+    Raises:
+        SpecError: they describe no job.
+    """
+    return job_file.parse_job_file(name, data)
+
+
+def job_schema() -> dict[str, Any]:
+    """The JSON Schema of a job's description."""
+    return schema.job_schema()
+
+
+def build_spec(
+    given: Mapping[str, Any], file: JobFile | None = None, defaults: Mapping[str, object] | None = None
+) -> JobSpec:
+    """A spec from what is given, over what a file says, over a project's defaults.
+
+    Raises:
+        SpecError: a value cannot be right; the file's are named with their lines.
+    """
+    described = file or JobFile("")
+    fields = with_defaults(given, with_defaults(described.values, defaults or {}))
+    return JobSpec.read(fields, lambda key: "" if _is_given(key, given) else described.place(key))
+
+
+def _is_given(key: str, given: Mapping[str, Any]) -> bool:
+    table: object = given
+    for part in key.split("."):
+        if not isinstance(table, dict) or part not in table:
+            return not isinstance(table, dict)
+        table = cast("dict[str, object]", table)[part]
+    return True
 
 
 def trust(path: Path, *, remove: bool = False) -> tuple[str, ...]:

@@ -76,4 +76,4 @@ def as_dependencies(value: object) -> object:
     return (value,)
 
 
-AnyDependency = Annotated[Dependency, BeforeValidator(as_dependency)]
+AnyDependency = Annotated[Dependency, BeforeValidator(as_dependency, json_schema_input_type=Dependency | str)]

@@ -32,7 +32,15 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=False, validate_default=True)
 
 
+class Written(str):
+    """A value that stands in a file without quotation marks; the field that gets it reads it as what it needs."""
+
+    __slots__ = ()
+
+
 def _walltime(value: object) -> object:
+    if isinstance(value, Written) and value.isdecimal():
+        raise ValueError(f"{value} could be minutes or seconds; write {value}m or {value}s")
     return parse_walltime(value) if isinstance(value, str) else value
 
 
@@ -78,7 +86,7 @@ ALL_MEMORY = "all"
 """The word for all memory of the nodes, `--mem=0` in Slurm."""
 
 Token = Annotated[str, AfterValidator(check_token)]
-Tokens = Annotated[tuple[Token, ...], BeforeValidator(_words)]
+Tokens = Annotated[tuple[Token, ...], BeforeValidator(_words, json_schema_input_type=tuple[Token, ...] | str)]
 ClusterPath = Annotated[str, AfterValidator(check_absolute_path)]
 Text = Annotated[str, AfterValidator(check_clean_text)]
 Line = Annotated[str, AfterValidator(check_clean_text), AfterValidator(check_one_line)]
@@ -86,9 +94,10 @@ EnvName = Annotated[str, AfterValidator(_own_env_name)]
 Environment = Mapping[EnvName, Text]
 SecretNames = Annotated[tuple[EnvName, ...], BeforeValidator(_words)]
 ImageText = Annotated[str, AfterValidator(_image_text)]
-Walltime = Annotated[int, BeforeValidator(_walltime), Field(gt=0, le=366 * 86400)]
-MemoryMiB = Annotated[int, BeforeValidator(_memory), Field(gt=0)]
-NodeMemory = Annotated[MemoryMiB | Literal["all"], BeforeValidator(_node_memory)]
+Walltime = Annotated[int, Field(gt=0, le=366 * 86400), BeforeValidator(_walltime, json_schema_input_type=int | str)]
+Grace = Annotated[int, Field(gt=0, le=65535), BeforeValidator(_walltime, json_schema_input_type=int | str)]
+MemoryMiB = Annotated[int, Field(gt=0), BeforeValidator(_memory, json_schema_input_type=int | str)]
+NodeMemory = Annotated[MemoryMiB | Literal["all"], BeforeValidator(_node_memory, json_schema_input_type=int | str)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 GpuCount = Annotated[int, Field(ge=0, le=1024)]
 When = Annotated[str, AfterValidator(check_when)]

@@ -74,8 +74,17 @@ def _signal(value: object) -> object:
     return by_number.get(text, text)
 
 
-AnyMount = Annotated[Mount, BeforeValidator(_mount)]
-Signal = Annotated[Literal["HUP", "INT", "USR1", "USR2", "TERM"], BeforeValidator(_signal)]
+AnyMount = Annotated[Mount, BeforeValidator(_mount, json_schema_input_type=Mount | str)]
+Signal = Annotated[
+    Literal["HUP", "INT", "USR1", "USR2", "TERM"], BeforeValidator(_signal, json_schema_input_type=str | int)
+]
+
+
+MailTypes = Annotated[
+    tuple[MailType, ...],
+    Field(min_length=1),
+    BeforeValidator(_mail_types, json_schema_input_type=tuple[MailType, ...] | str),
+]
 
 
 class Mail(Model):
@@ -87,7 +96,7 @@ class Mail(Model):
     """
 
     user: Token | None = None
-    types: Annotated[tuple[MailType, ...], BeforeValidator(_mail_types), Field(min_length=1)] = ("END", "FAIL")
+    types: MailTypes = ("END", "FAIL")
 
 
 class Resume(Model):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from towline.models.fields import Count, GpuCount, MemoryMiB, Model, NodeMemory, Token, Tokens, Walltime
 
@@ -35,7 +37,7 @@ class Resources(Model):
     """
 
     nodes: Count = 1
-    gpus: GpuCount | None = None
+    gpus: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
     gpus_per_node: GpuCount = 0
     gpu_type: Token | None = None
     tasks_per_node: Count = 1

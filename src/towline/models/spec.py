@@ -16,6 +16,7 @@ from towline.models.dependency import AnyDependency, as_dependencies
 from towline.models.fields import (
     ClusterPath,
     Environment,
+    Grace,
     ImageText,
     Labels,
     Line,
@@ -30,7 +31,7 @@ from towline.models.fields import (
 from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_uri
 from towline.models.resources import Resources
 from towline.models.sbatch_options import check_option, read_options
-from towline.models.spec_errors import spec_error
+from towline.models.spec_errors import Place, nowhere, spec_error
 from towline.models.values import check_job_name
 
 __all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text", "Token", "Tokens", "Walltime"]
@@ -38,8 +39,12 @@ __all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text"
 MAX_COMMAND_BYTES = 1 << 20
 
 Uri = Annotated[str, AfterValidator(check_uri)]
-Grace = Annotated[Walltime, Field(le=65535)]
-SbatchOptions = Annotated[Mapping[str, str], BeforeValidator(read_options)]
+OptionsAsWritten = Mapping[str, str | int | float | bool | None] | tuple[str, ...] | str
+SbatchOptions = Annotated[Mapping[str, str], BeforeValidator(read_options, json_schema_input_type=OptionsAsWritten)]
+
+
+def _version(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 class JobSpec(Model):
@@ -80,7 +85,7 @@ class JobSpec(Model):
             job object; see `towline.models.dependency`.
     """
 
-    version: Literal[1] = 1
+    version: Annotated[Literal[1], BeforeValidator(_version, json_schema_input_type=Literal[1])] = 1
     command: tuple[Text, ...] = ()
     shell: Text = ""
     image: ImageText | None = None
@@ -163,10 +168,23 @@ class JobSpec(Model):
         Raises:
             SpecError: a value cannot be right; every wrong field is named with its reason.
         """
+        return cls.read(fields)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], place: Place = nowhere) -> JobSpec:
+        """A spec from plain values that stand in a file.
+
+        Args:
+            values: the fields.
+            place: tells of each field where it stands, for the error.
+
+        Raises:
+            SpecError: a value cannot be right; every wrong field is named with its reason and its place.
+        """
         try:
-            return cls.model_validate(fields)
+            return cls.model_validate(values)
         except ValidationError as error:
-            raise spec_error(error, cls) from None
+            raise spec_error(error, cls, place) from None
 
     @property
     def warning(self) -> tuple[str, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -16,19 +16,33 @@ NEAR = 3
 """How many near names an unknown one gets at most."""
 
 
-def spec_error(error: ValidationError, model: type[BaseModel]) -> SpecError:
+Place = Callable[[str], str]
+"""Dotted key → where it stands, for the beginning of a sentence; empty when that is not known."""
+
+
+def nowhere(_: str) -> str:
+    """The place of keys that stand in no file."""
+    return ""
+
+
+def spec_error(error: ValidationError, model: type[BaseModel], place: Place = nowhere) -> SpecError:
     """The validation's findings as one error in the user's words."""
-    items = error.errors(include_url=False, include_context=False)
+    items = [dict(item) for item in error.errors(include_url=False, include_context=False)]
     return SpecError(
         "the job cannot be run as it is described",
-        why="\n".join(finding(dict(item), model) for item in items),
+        why="\n".join(place(key_of(item)) + finding(item, model) for item in items),
         fix="Correct the value and run the command again; nothing was sent to the cluster.",
     )
 
 
+def key_of(item: dict[str, Any]) -> str:
+    """The dotted key that a finding of pydantic is about; empty for the whole."""
+    return ".".join(str(part) for part in item["loc"] if part != "[key]")
+
+
 def finding(item: dict[str, Any], model: type[BaseModel]) -> str:
     """One finding of pydantic as a sentence that begins with the key it is about."""
-    where = ".".join(str(part) for part in item["loc"] if part != "[key]")
+    where = key_of(item)
     if item["type"] == "extra_forbidden":
         return f"{where}: there is no such setting{near(where, model)}"
     reason = str(item["msg"]).removeprefix("Value error, ")

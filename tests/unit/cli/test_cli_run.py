@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +50,25 @@ def job(*events: Any) -> FakeJob:
         (["--mount-home"], "mount_home", True),
         (["--restart", "never"], "restart", "never"),
         (["--comment", "hello there"], "comment", "hello there"),
+        (["--gpus", "16"], "resources.gpus", 16),
+        (["--gpus", "8", "--cpus-per-gpu", "4"], "resources.cpus_per_gpu", 4),
+        (["--memory", "all"], "resources.memory", "all"),
+        (["--memory-per-cpu", "2G"], "resources.memory_per_cpu", 2048),
+        (["--gpus", "1", "--memory-per-gpu", "2G"], "resources.memory_per_gpu", 2048),
+        (["--licenses", "a:2,b"], "resources.licenses", ("a:2", "b")),
+        (["--begin", "+2h"], "begin", "now+7200seconds"),
+        (["--deadline", "2026-03-01T08:00Z"], "deadline", "uts1772352000"),
+        (["--signal", "SIGUSR1"], "signal", "USR1"),
+        (["--signal", "10"], "signal", "USR1"),
+        (["--grace", "5m"], "grace", 300),
+        (["--retries", "2"], "retries", 2),
+        (["--checkpoints", "*.pt", "--resume-arg", "--resume"], "resume.args", ("--resume",)),
+        (["--resume-code", "85"], "resume.exit_code", 85),
+        (["--mail-user", "a@b.c"], "mail.types", ("END", "FAIL")),
+        (["--mail-type", "all"], "mail.types", ("ALL",)),
+        (["--label", "a=b=c"], "labels", {"a": "b=c"}),
+        (["--input", "/d=s3://b/x=y"], "inputs", {"/d": "s3://b/x=y"}),
+        (["--sbatch", "switches=2", "--sbatch", "--hold"], "sbatch", {"switches": "2", "hold": ""}),
     ],
 )
 def test_each_flag_fills_its_field(
@@ -107,6 +128,26 @@ def test_shell_text_takes_the_place_of_a_command(towline: Towline, cluster: Fake
         (["--time", "soon", "--", "x"], 65, "is not a walltime"),
         (["--restart", "often", "--", "x"], 65, "restart"),
         (["--", "\udcff"], 65, "UTF-8"),
+        (["--gpus", "8", "--gpus-per-node", "8", "--", "x"], 65, "gpus and gpus_per_node say the same"),
+        (["--gpu-type", "h100", "--", "x"], 65, "how many GPUs"),
+        (["--memory", "1G", "--memory-per-cpu", "1G", "--", "x"], 65, "in two ways"),
+        (["--begin", "soon", "--", "x"], 65, "is not a time"),
+        (["--begin", "2026-02-30", "--", "x"], 65, "is not a time"),
+        (["--signal", "KILL", "--", "x"], 65, "signal"),
+        (["--grace", "2d", "--", "x"], 65, "grace"),
+        (["--resume-arg", "a", "--", "x"], 65, "moves forward"),
+        (["--mail-type", "some", "--", "x"], 65, "mail.types"),
+        (["--label", "a", "--", "x"], 64, "--label a=TEXT"),
+        (["--input", "/d=data", "--", "x"], 65, "neither an absolute path"),
+        (["--input", "/d=file:///data", "--", "x"], 65, "lies on this machine"),
+        (["--output", "../x=s3://b", "--", "x"], 65, "below the results"),
+        (["--sbatch", "output=x", "--", "x"], 65, "sbatch.output cannot be given: the files of a job"),
+        (["--sbatch", "time=1", "--", "x"], 65, "write it as resources.time"),
+        (["--sbatch", "swiches=1", "--", "x"], 65, "did you mean switches"),
+        (["--sbatch", "switches", "--", "x"], 65, "switches takes a value"),
+        (["--sbatch", "hold=1", "--", "x"], 65, "hold takes no value"),
+        (["--sbatch", "gres=gpu:1", "--", "x"], 65, "resources.gpus"),
+        (["--sbatch", "switches=1 --wrap=x", "--", "x"], 65, "#SBATCH"),
     ],
 )
 def test_bad_input_is_refused_before_the_cluster_is_opened(
@@ -264,3 +305,45 @@ def test_a_detached_job_is_not_held_for_ever(
     cluster.job = job(StateChanged(ended(0)))
     towline("run", *words, "--", "x")
     assert cluster.patience == patience
+
+
+# --- A file ---
+
+
+def test_a_file_describes_the_job_and_flags_win(towline: Towline, cluster: FakeCluster, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("command: [python, train.py]\nname: tune\nresources: {nodes: 2, time: 4h}\n")
+    for words in (["run", "--dry-run"], ["plan"]):
+        assert towline(*words, "-f", str(file), "--time", "1h").status == 0
+        spec = cluster.specs.pop()
+        assert (spec.command, spec.name) == (("python", "train.py"), "tune")
+        assert (spec.resources.nodes, spec.resources.time) == (2, 3600)
+    towline("plan", "-f", str(file), "--", "true")
+    assert cluster.specs.pop().command == ("true",)
+    assert cluster.submitted == 0
+
+
+def test_a_wrong_file_is_refused_with_its_line(towline: Towline, cluster: FakeCluster, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("command: [ls]\nresources:\n  gpu: 1\n")
+    ran = towline("run", "-f", str(file))
+    assert ran.status == 65
+    assert f"{file}, line 3: resources.gpu: there is no such setting; did you mean resources.gpus" in ran.stderr
+    assert towline("run", "-f", str(tmp_path / "none.yaml")).status == 66
+    file.write_text("name: a\n")
+    assert towline("run", "-f", str(file)).status == 64
+    assert cluster.opened == []
+
+
+def test_a_file_is_checked_without_a_cluster(towline: Towline, cluster: FakeCluster, tmp_path: Path) -> None:
+    file = tmp_path / "job.toml"
+    file.write_text('command = ["ls", "-l"]\n[resources]\ntime = "1h"\n')
+    assert towline("spec", "check", str(file)).stdout == f"{file} describes job ls: ls -l\n"
+    assert towline("spec", "check", str(file), "--json").document["spec"]["resources"]["time"] == 3600
+    assert cluster.opened == []
+
+
+def test_the_schema_is_printed(towline: Towline) -> None:
+    schema = json.loads(towline("spec", "schema").stdout)
+    assert schema["$id"] == "urn:towline:job:1"
+    assert schema["$defs"]["Resources"]["properties"]["gpus"]["description"].startswith("GPUs in total")

@@ -50,7 +50,7 @@ def test_defaults_of_jobs_need_no_trust_and_are_found_from_below(place: Place) -
 
 def test_the_environment_wins_over_the_projects_defaults(place: Place) -> None:
     place.file.write_text('partition = "gpu"\n[resources]\ntime = "1h"\nnodes = 2\n')
-    assert place.defaults(TOWLINE_PARTITION="x", TOWLINE_TIME="3h") == {"resources": {"nodes": 2}}
+    assert place.defaults(TOWLINE_PARTITION="x", TOWLINE_TIME="3h") == {"resources": {"nodes": "2"}}
 
 
 @pytest.mark.parametrize(
