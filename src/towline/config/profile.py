@@ -191,6 +191,14 @@ class ClusterProfile(BaseModel):
         description="How the site wants GPUs asked for: `--gres=gpu:N`, `--gres=gpu:TYPE:N`, `--gpus-per-node=N`, or "
         "`--gres=gpu:N` with the type in `--constraint`.",
     )
+    export: Literal["none", "all"] = Field(
+        default="none",
+        description="What jobs get of your environment on the cluster: `all`, or `none` but what Slurm sets for jobs.",
+    )
+    mpi: Token | None = Field(
+        default=None,
+        description="How jobs that ask for MPI get it, one of `srun --mpi=list`; the site's default when not given.",
+    )
     comment: Line = Field(
         default="",
         description="Comment that the site wants on every job, for example a policy in JSON; a job's own is added.",

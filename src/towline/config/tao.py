@@ -32,6 +32,7 @@ _DEFAULTS: dict[str, object] = {
     "gpus_per_node": 8,
     "cpus_per_task": 16,
     "max_cpus_per_task": 128,
+    "export": "all",
 }
 _NUMBERS = frozenset({"gpus_per_node", "cpus_per_task", "max_cpus_per_task"})
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

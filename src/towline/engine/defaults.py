@@ -63,18 +63,19 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     asked = asked_partitions(spec, facts)
     wanted = spec.resources
     kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
-    sized = size(wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile))
+    sized = size(wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile, spec))
     time, note = _walltime(spec, profile, facts, asked)
     spec = spec.model_copy(update={"resources": sized.resources.model_copy(update={"time": time})})
     return Filled(spec, (*sized.notes, *([note] if note else [])))
 
 
-def _rules(profile: ClusterProfile) -> Rules:
+def _rules(profile: ClusterProfile, spec: JobSpec) -> Rules:
     return Rules(
         gpus_per_node=profile.gpus_per_node,
         cpus_per_task=profile.cpus_per_task,
         max_cpus_per_task=profile.max_cpus_per_task,
         tao=profile.preset == tao.NAME,
+        task_per_gpu=spec.launch == "gpu",
     )
 
 

@@ -90,7 +90,15 @@ def _files(
     if spec.image:
         image = Image.parse(spec.image)
         container = srun_options(image, mounts, workdir=spec.workdir, mount_home=spec.mount_home)
-    launch = LaunchPlan(spec=spec, job_id=job_id, directory=directory, container=container)
+    launch = LaunchPlan(
+        spec=spec,
+        job_id=job_id,
+        directory=directory,
+        container=container,
+        convention=profile.preset,
+        mpi=profile.mpi or "",
+        whole_environment=profile.export == "all",
+    )
     return {
         "job.json": _description(spec, job_id, token, profile.name),
         "script/batch": _batch_script(spec, profile, job_id, directory, token, dependency).encode(),
@@ -138,6 +146,7 @@ def _batch_script(
         mail_user=(spec.mail.user or "") if spec.mail else "",
         mail_types=spec.mail.types if spec.mail else (),
         requeue=spec.restart == "on-fault",
+        export_all=profile.export == "all",
         options=spec.sbatch,
         dependency=dependency,
     )

@@ -23,12 +23,14 @@ class Rules:
         max_cpus_per_task: the most that are given to a task that names none.
         tao: TAO's convention: a total below a node's GPUs is meant for each node, whole nodes are never split, and
             one node with several GPUs and one task gets `cpus_per_task` for each of them.
+        task_per_gpu: whether the job has one task for each GPU.
     """
 
     gpus_per_node: int | None = None
     cpus_per_task: int | None = None
     max_cpus_per_task: int | None = None
     tao: bool = False
+    task_per_gpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ def size(wanted: Resources, partitions: Sequence[Partition], rules: Rules = Rule
     """The job's size on nodes of these partitions (those it may go to); with none of them known, as far as it goes."""
     kinds = [kind for part in partitions for kind in _capped(part)]
     found = _spread(wanted, kinds, rules)
-    resources, notes = _with_cpus(found.resources, kinds, rules)
+    resources = found.resources
+    if rules.task_per_gpu and resources.gpus_per_node:
+        resources = _changed(resources, tasks_per_node=resources.gpus_per_node)
+    resources, notes = _with_cpus(resources, kinds, rules)
     if resources.memory_per_gpu:
         memory = resources.memory_per_gpu * resources.gpus_per_node
         resources = _changed(resources, memory=memory, memory_per_gpu=None)

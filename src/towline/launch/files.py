@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from towline.launch.quoting import quote, quote_words
-from towline.launch.rendezvous import common_environment
+from towline.launch.rendezvous import TAO_PORT, Convention, Place
 from towline.models.secrets import Secret
 from towline.models.spec import JobSpec, Mount
 
@@ -31,14 +31,20 @@ class LaunchPlan:
         directory: absolute path of the job directory on the cluster.
         container: the `srun` options that put a task into its image (`container.pyxis.srun_options`, with
             `own_mounts` among the mounts); empty runs the command on the node itself.
-        master_port: a fixed `MASTER_PORT`; None derives it from the Slurm id.
+        convention: whose variables the tasks get beside the general ones.
+        mpi: how `srun` sets up MPI where the spec asks for that, as `srun --mpi=list` names it; empty for the
+            site's default.
+        whole_environment: whether the batch script's environment reaches the tasks as it is; else only what Slurm,
+            the site and the spec say, see `scripts/supervisor.sh`.
     """
 
     spec: JobSpec
     job_id: str
     directory: str
     container: tuple[str, ...] = ()
-    master_port: int | None = None
+    convention: Convention = ""
+    mpi: str = ""
+    whole_environment: bool = False
 
     @property
     def results(self) -> str:
@@ -68,7 +74,7 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/supervisor": _packaged("supervisor.sh"),
         "script/prelude": _packaged("prelude.sh"),
         "script/entrypoint": entrypoint(launch.spec).encode(),
-        "script/env": environment_file(public_environment(launch)).encode(),
+        "script/env": environment_file(launch).encode(),
         "script/step": step_file(launch).encode(),
     }
 
@@ -80,19 +86,24 @@ def entrypoint(spec: JobSpec) -> str:
 
 
 def public_environment(launch: LaunchPlan) -> dict[str, str]:
-    """The variables of every task that hold no secret; a spec's own value wins over Towline's."""
-    spec = launch.spec
+    """The variables that are the same in every task and hold no secret; a spec's own value wins over Towline's."""
     return {
         "TOWLINE_JOB_ID": launch.job_id,
-        "TOWLINE_JOB_NAME": spec.name,
+        "TOWLINE_JOB_NAME": launch.spec.name,
         "TOWLINE_RESULTS_DIR": launch.results,
         "PYTHONUNBUFFERED": "1",
-        **common_environment(spec.resources),
-        **spec.env,
+        **launch.spec.env,
     }
 
 
-def environment_file(values: Mapping[str, str]) -> str:
+def environment_file(launch: LaunchPlan) -> str:
+    """What each task's environment gets, as sh text; the spec's own values come last and so win."""
+    wanted = launch.spec.resources
+    place = Place(wanted.nodes, wanted.tasks_per_node, wanted.gpus_per_node, launch.convention)
+    return place.lines() + export_lines(public_environment(launch))
+
+
+def export_lines(values: Mapping[str, str]) -> str:
     """`export NAME='value'` lines, which a sh reads back byte for byte."""
     return "".join(f"export {name}={quote(value)}\n" for name, value in values.items())
 
@@ -123,6 +134,7 @@ def step_command(launch: LaunchPlan) -> tuple[str, ...]:
         f"--ntasks={wanted.nodes * wanted.tasks_per_node}",
         f"--ntasks-per-node={wanted.tasks_per_node}",
         *cpus,
+        *_mpi(launch),
         "--kill-on-bad-exit=1",
         "--wait=0",
         *(launch.container or _on_the_node(launch.spec)),
@@ -132,16 +144,26 @@ def step_command(launch: LaunchPlan) -> tuple[str, ...]:
     )
 
 
+def _mpi(launch: LaunchPlan) -> tuple[str, ...]:
+    if launch.spec.launch != "mpi":
+        return ()
+    return (f"--mpi={launch.mpi}",) if launch.mpi else ()
+
+
 def _on_the_node(spec: JobSpec) -> tuple[str, ...]:
     return (f"--chdir={spec.workdir}",) if spec.workdir else ()
 
 
 def step_file(launch: LaunchPlan) -> str:
-    """The step as sh text for the supervisor: sets `step_tasks`, `step_port` and the positional parameters."""
+    """The step as sh text for the supervisor: sets its variables `step_…` and the positional parameters."""
     wanted = launch.spec.resources
     words = " \\\n    ".join(quote(word) for word in step_command(launch))
-    port = "" if launch.master_port is None else str(launch.master_port)
-    return f"step_tasks={wanted.nodes * wanted.tasks_per_node}\nstep_port={port}\nset -- \\\n    {words}\n"
+    return (
+        f"step_tasks={wanted.nodes * wanted.tasks_per_node}\n"
+        f"step_port={TAO_PORT if launch.convention == 'tao' else ''}\n"
+        f"step_environment={'whole' if launch.whole_environment else 'chosen'}\n"
+        f"set -- \\\n    {words}\n"
+    )
 
 
 def _packaged(name: str) -> bytes:

@@ -57,6 +57,9 @@ class JobSpec(Model):
         image: a `.sqsh` path or an image reference; the profile's default when not given.
         name: the job's name; derived from the command when not given.
         resources: what is asked of Slurm.
+        launch: how the command is started: `node` once on each node (or as often as `tasks_per_node` says), for
+            commands that start their own workers (torchrun, accelerate, TAO's entrypoints); `gpu` once for each
+            GPU; `mpi` as MPI ranks, with the help of `srun --mpi`.
         partition: one or several partitions; the profile's default when empty.
         account, qos, reservation, constraint: passed on to Slurm.
         nodelist, exclude: node names or ranges that must, or must not, be used.
@@ -91,6 +94,7 @@ class JobSpec(Model):
     image: ImageText | None = None
     name: Annotated[str, AfterValidator(check_job_name)] = "job"
     resources: Resources = Resources()
+    launch: Literal["node", "gpu", "mpi"] = "node"
     partition: Tokens = ()
     account: Token | None = None
     qos: Token | None = None
@@ -151,6 +155,17 @@ class JobSpec(Model):
         for path in self.outputs:
             if path.startswith("/") or ".." in path.split("/"):
                 raise ValueError(f"outputs: {path!r} must be a path below the results directory")
+        return self
+
+    @model_validator(mode="after")
+    def _tasks_of_the_launch(self) -> JobSpec:
+        wanted = self.resources
+        if self.launch != "gpu":
+            return self
+        if not (wanted.gpus or wanted.gpus_per_node):
+            raise ValueError("launch: one task for each GPU needs GPUs; say how many with gpus or gpus_per_node")
+        if wanted.tasks_per_node not in (1, wanted.gpus_per_node):
+            raise ValueError("launch: one task for each GPU is what `gpu` means; leave tasks_per_node out")
         return self
 
     @model_validator(mode="after")

@@ -61,6 +61,7 @@ class BatchJob:
         mail_user, mail_types: whom Slurm writes to, and about what.
         dependency: what `--dependency` takes; Slurm ends the job when that can never come true.
         requeue: whether Slurm may start the job again after node faults and preemption.
+        export_all: whether the environment of the submission reaches the job; else only what the job's own files say.
         options: further options, name → value; `gres` among them joins the GPUs.
     """
 
@@ -95,6 +96,7 @@ class BatchJob:
     mail_types: tuple[str, ...] = ()
     dependency: str = ""
     requeue: bool = True
+    export_all: bool = False
     options: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -196,7 +198,7 @@ def _files(job: BatchJob) -> Iterator[Directive]:
 def _rules(job: BatchJob) -> Iterator[Directive]:
     yield from _given(("mail-user", job.mail_user), ("mail-type", ",".join(job.mail_types)))
     yield ("requeue" if job.requeue else "no-requeue"), None
-    yield "export", "NONE"
+    yield "export", "ALL" if job.export_all else "NONE"
 
 
 def _further(job: BatchJob) -> Iterator[Directive]:

@@ -26,9 +26,9 @@ SRUN = """\
 import os, signal, sys
 options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word)
 command = sys.argv[sys.argv.index("/bin/sh"):]
-if "STUB_SRUN_FAILS" in os.environ:
+if "SLURM_STUB_FAILS" in os.environ:
     print("slurmstepd: error: pyxis: failed to create container filesystem", file=sys.stderr)
-    sys.exit(int(os.environ["STUB_SRUN_FAILS"]))
+    sys.exit(int(os.environ["SLURM_STUB_FAILS"]))
 per_node, tasks = int(options["ntasks-per-node"]), int(options["ntasks"])
 if os.environ["SLURM_EXPORT_ENV"] != "ALL":
     sys.exit("the step would have no environment")
@@ -39,7 +39,7 @@ def stop(number, frame):
         os.kill(pid, number)
 for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, stop)
-for rank in range(int(os.environ.get("STUB_SRUN_TASKS", tasks))):
+for rank in range(int(os.environ.get("SLURM_STUB_TASKS", tasks))):
     place = {"SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node)}
     pid = os.posix_spawn(SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place}, setpgroup=0)
     running[pid] = rank
@@ -58,7 +58,7 @@ while running:
     if code and not worst:
         stop(signal.SIGTERM, None)
     worst = max(worst, code)
-sys.exit(int(os.environ.get("STUB_SRUN_SAYS", worst)))
+sys.exit(int(os.environ.get("SLURM_STUB_SAYS", worst)))
 """
 
 SCONTROL = """\

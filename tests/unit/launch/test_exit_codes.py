@@ -82,23 +82,23 @@ def test_a_sibling_that_handles_the_signal_and_fails_is_not_the_first(allocation
 
 def test_a_rank_without_a_record_is_no_success(allocation: Allocation) -> None:
     allocation.place(command=("true",), nodes=2)
-    assert allocation.run(STUB_SRUN_TASKS="1") == 1
+    assert allocation.run(SLURM_STUB_TASKS="1") == 1
     assert allocation.end() == EndRecord("failed", 1, None, "lost")
 
 
 def test_srun_cannot_turn_a_failure_into_success(allocation: Allocation) -> None:
-    assert allocation.place(command=("false",)).run(STUB_SRUN_SAYS="0") == 1
+    assert allocation.place(command=("false",)).run(SLURM_STUB_SAYS="0") == 1
     assert allocation.end() == failed(1)
 
 
 def test_a_step_that_srun_calls_failed_is_no_success(allocation: Allocation) -> None:
-    assert allocation.place(command=("true",)).run(STUB_SRUN_SAYS="125") == 125
+    assert allocation.place(command=("true",)).run(SLURM_STUB_SAYS="125") == 125
     assert allocation.end() == EndRecord("failed", 125, None, "step")
 
 
 @pytest.mark.parametrize("code", [1, 255])
 def test_a_container_that_does_not_start(allocation: Allocation, code: int) -> None:
-    assert allocation.place(command=("true",)).run(STUB_SRUN_FAILS=str(code)) == code
+    assert allocation.place(command=("true",)).run(SLURM_STUB_FAILS=str(code)) == code
     assert allocation.end() == EndRecord("failed", code, None, "launch")
     assert "pyxis: failed to create" in allocation.err()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ def plan(container: tuple[str, ...] = IN_IMAGE, **fields: object) -> LaunchPlan:
     return LaunchPlan(JobSpec.build(**fields), "m3k9w2x4p", DIRECTORY, container)
 
 
+def with_gpus(nodes: int, gpus: int, tasks: int = 1) -> dict[str, int]:
+    return {"nodes": nodes, "gpus_per_node": gpus, "tasks_per_node": tasks}
+
+
 ONE_NODE = plan(command=("python3", "train.py", "--name", "it's $5"), env={"LR": "3e-4", "GREETING": 'a "b"\n$c'})
 FOUR_NODES = plan(
     shell="cd /data &&\ntorchrun --nnodes=$NNODES --nproc-per-node=$NPROC_PER_NODE train.py\n",
@@ -35,23 +40,55 @@ FOUR_NODES = plan(
     resources={"nodes": 4, "gpus_per_node": 8, "cpus_per_task": 16},
 )
 MANY_TASKS = plan((), command=("./solve",), resources={"nodes": 2, "tasks_per_node": 4}, workdir="/lustre/a b")
-
-
-@pytest.mark.parametrize(
-    ("shape", "launch"), [("one-node", ONE_NODE), ("four-nodes", FOUR_NODES), ("on-the-node", MANY_TASKS)]
+TASK_PER_GPU = plan(command=("python3", "ddp.py"), launch="gpu", resources=with_gpus(2, 8, 8))
+MPI_RANKS = replace(plan(command=("./solve",), launch="mpi", resources={"nodes": 2, "tasks_per_node": 4}), mpi="pmix")
+TAO_ONE_NODE = replace(
+    plan(command=("python3", "train.py"), resources=with_gpus(1, 8)), convention="tao", whole_environment=True
 )
-@pytest.mark.parametrize("name", ["entrypoint", "env", "step"])
-def test_golden(shape: str, launch: LaunchPlan, name: str) -> None:
-    assert job_files(launch)[f"script/{name}"].decode() == (GOLDEN / f"{shape}.{name}.sh").read_text()
+TAO_NODES = replace(TAO_ONE_NODE, spec=plan(command=("python3", "train.py"), resources=with_gpus(2, 8)).spec)
+SHAPES = {
+    "one-node": ONE_NODE,
+    "four-nodes": FOUR_NODES,
+    "on-the-node": MANY_TASKS,
+    "task-per-gpu": TASK_PER_GPU,
+    "mpi": MPI_RANKS,
+    "tao-one-node": TAO_ONE_NODE,
+    "tao-nodes": TAO_NODES,
+}
+
+
+def golden() -> dict[str, str]:
+    """File name → content for every shape."""
+    return {
+        f"{shape}.{name.removeprefix('script/').replace('/', '.')}.sh": content.decode()
+        for shape, launch in SHAPES.items()
+        for name, content in job_files(launch).items()
+        if name not in ("script/supervisor", "script/prelude")
+    }
+
+
+def test_golden() -> None:
+    assert golden() == {path.name: path.read_text() for path in GOLDEN.iterdir()}
+
+
+def test_shellcheck_has_nothing_against_any_shape() -> None:
+    ours = [path for path in sorted(GOLDEN.iterdir()) if path.name != "four-nodes.entrypoint.sh"]  # a user's own text
+    checked = subprocess.run(
+        [
+            "shellcheck",
+            "--shell=sh",
+            "--exclude=SC2034,SC2016",
+            *ours,
+        ],  # others read what they set; nothing is to expand
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.stdout == ""
 
 
 def test_the_step_asks_for_no_gpus() -> None:
     assert not [word for word in step_command(FOUR_NODES) if "gpu" in word or "gres" in word]
-
-
-def test_a_fixed_port_is_used() -> None:
-    launch = LaunchPlan(ONE_NODE.spec, "m3k9w2x4p", DIRECTORY, master_port=29500)
-    assert b"\nstep_port=29500\n" in job_files(launch)["script/step"]
 
 
 def test_own_mounts() -> None:
@@ -82,7 +119,7 @@ nasty = st.text(st.sampled_from("'\"\\$`!\n\r\t *?[]{}~#&|;<>()=%éß中🙂\x01
 @given(value=values | nasty)
 @settings(max_examples=40, deadline=None)
 def test_any_value_comes_through_the_environment(shell: tuple[str, ...], value: str) -> None:
-    script = environment_file({"NAME": value}) + "exec printenv NAME"
+    script = environment_file(plan(command=("true",), env={"NAME": value})) + "exec printenv NAME"
     assert sh(shell, script) == value.encode() + b"\n"
 
 

@@ -62,8 +62,6 @@ make_results() {
 # Ranks are known here, in the task; in the batch script they would be the same for all. Only the command gets this
 # environment: a PATH or LD_PRELOAD of its own must not break what the prelude calls.
 set_environment() {
-    export MASTER_ADDR="${TOWLINE_MASTER_ADDR:-}" MASTER_PORT="${TOWLINE_MASTER_PORT:-}"
-    export NODE_RANK="${SLURM_NODEID:-0}" RANK="$rank" LOCAL_RANK="${SLURM_LOCALID:-0}"
     # shellcheck source=/dev/null
     . "$TOWLINE_JOB_DIR/script/env"
     # script/secrets has the names, secrets the values. No other process of the job ever has these.

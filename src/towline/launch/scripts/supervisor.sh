@@ -116,12 +116,42 @@ first_host() {
     printf '%s\n' "${host:-${SLURMD_NODENAME:-$(uname -n)}}"
 }
 
+# The port that follows from the id, or the next one that nobody uses on this host, which is the first one.
+free_port() {
+    port=$((20000 + SLURM_JOB_ID % 10000))
+    for _ in 1 2 3 4 5 6 7 8 9; do
+        used_port "$port" || break
+        port=$((20000 + (port - 19999) % 10000))
+    done
+    printf '%s\n' "$port"
+}
+
+# Linux lists sockets as `n: ADDRESS:PORT ADDRESS:PORT …` with ports in four hexadecimal digits (proc(5)).
+used_port() {
+    cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$1") "
+}
+
+# A batch script has what the user's login files set (sbatch(1), --export=NONE), and from there it would get into every
+# container: an LD_LIBRARY_PATH or PYTHONPATH of the host's, tokens. What Slurm and the site set for jobs stays.
+choose_environment() {
+    for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+        case $name in
+        SLURM* | TOWLINE_* | PMI* | OMPI_* | MPICH_* | I_MPI_* | UCX_* | UCC_* | NCCL_* | FI_* | SHARP_*) ;;
+        CUDA_* | NVIDIA_* | GPU_DEVICE_ORDINAL | ROCR_* | HIP_* | ZE_* | MELLANOX_* | ENROOT_* | PYXIS_*) ;;
+        PATH | HOME | USER | LOGNAME | SHELL | PWD | HOSTNAME | TMPDIR | LANG | LC_* | TZ | KRB5CCNAME) ;;
+        *_proxy | *_PROXY) ;;
+        BASH* | SHELLOPTS | PPID | UID | EUID) ;; # some shells let nobody unset these
+        *) unset "$name" ;;
+        esac
+    done
+}
+
 set_environment() {
     # Under sbatch --export=NONE a step would get nothing, not even PATH.
     export SLURM_EXPORT_ENV=ALL
     export TOWLINE_ATTEMPT="$number"
     TOWLINE_MASTER_ADDR=$(first_host)
-    TOWLINE_MASTER_PORT=${step_port:-$((20000 + SLURM_JOB_ID % 10000))}
+    TOWLINE_MASTER_PORT=${step_port:-$(free_port)}
     export TOWLINE_MASTER_ADDR TOWLINE_MASTER_PORT
 }
 
@@ -165,7 +195,10 @@ await_step() {
 # The traps come after the start: a child that is signalled before it has dropped inherited traps would lose the
 # signal. A signal before that ends this shell, and what it started goes with the job.
 run_step() {
-    "$@" </dev/null &
+    (
+        [ "$step_environment" = whole ] || choose_environment
+        exec "$@"
+    ) </dev/null &
     step=$!
     trap on_term TERM
     trap 'pass_on USR1 10' USR1
@@ -293,8 +326,8 @@ clear_leftovers
 link_logs
 note_start
 [ -r "$TOWLINE_JOB_DIR/script/step" ] || give_up "cannot read $TOWLINE_JOB_DIR/script/step"
-# Sets step_tasks, step_port and the positional parameters.
-step_tasks='' step_port=''
+# Sets these and the positional parameters.
+step_tasks='' step_port='' step_environment=''
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/step"
 set_environment

@@ -224,7 +224,7 @@ send() {
     fi
     tl_here=$PWD
     # From the job directory: SLURM_SUBMIT_DIR names it, and this place is gone when the job runs.
-    tl_answer=$({ cd "$tl_dir" && in_time "$@"; } 2>"$tl_here/sbatch.err" </dev/null)
+    tl_answer=$({ cd "$tl_dir" && as_user in_time "$@"; } 2>"$tl_here/sbatch.err" </dev/null)
     tl_code=$?
     cat ./sbatch.err >&2
     tl_id=$(printf '%s\n' "$tl_answer" | sbatch_id)

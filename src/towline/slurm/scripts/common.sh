@@ -9,18 +9,29 @@
 #   50 there is no job of this attempt     51 nor will there be: the submission is withdrawn
 
 umask 077
+tl_locale=${LC_ALL-none}
 LC_ALL=C
 export LC_ALL
 
-# Variables of a surrounding job or of the user's profile would change what Slurm's commands do.
-for tl_name in $(env | sed -n 's/^\([SP][A-Z]*_[A-Za-z0-9_]*\)=.*/\1/p'); do
+# Variables of a surrounding job or of the user's profile would change what Slurm's commands do, and a job that takes
+# over the environment (sbatch(1), --export) would find another one's ranks and devices there.
+tl_inside=${SLURM_JOB_ID-}
+for tl_name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
     case $tl_name in
     SLURM_CONF) ;;
-    SLURM_* | SBATCH_* | SQUEUE_* | SACCT_* | SCANCEL_* | SINFO_* | SCONTROL_* | SRUN_* | SALLOC_* | PMI_* | PMIX_*)
-        unset "$tl_name"
-        ;;
+    SLURM_* | SLURMD_* | SLURMSTEPD_* | _SLURM_* | SPANK_* | PMI_* | PMI2_* | PMIX_*) unset "$tl_name" ;;
+    SBATCH_* | SQUEUE_* | SACCT_* | SCANCEL_* | SINFO_* | SCONTROL_* | SRUN_* | SALLOC_*) unset "$tl_name" ;;
+    CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK | OMPI_* | TOWLINE_* | \
+        MASTER_ADDR | MASTER_PORT | NODE_RANK | NNODES | NPROC_PER_NODE | NUM_GPU_PER_NODE | WORLD_SIZE | \
+        RANK | LOCAL_RANK | GROUP_RANK) [ -z "$tl_inside" ] || unset "$tl_name" ;;
     esac
 done
+
+# as_user COMMAND…: in the user's own locale, for what takes over the environment.
+as_user() {
+    if [ "$tl_locale" = none ]; then unset LC_ALL; else LC_ALL=$tl_locale; fi
+    "$@"
+}
 
 PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/cm/shared/apps/slurm/current/bin
 export PATH

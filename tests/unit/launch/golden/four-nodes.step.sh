@@ -1,5 +1,6 @@
 step_tasks=4
 step_port=
+step_environment=chosen
 set -- \
     'srun' \
     '--nodes=4' \

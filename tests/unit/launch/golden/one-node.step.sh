@@ -1,5 +1,6 @@
 step_tasks=1
 step_port=
+step_environment=chosen
 set -- \
     'srun' \
     '--nodes=1' \

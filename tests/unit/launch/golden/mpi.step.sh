@@ -1,0 +1,17 @@
+step_tasks=8
+step_port=
+step_environment=chosen
+set -- \
+    'srun' \
+    '--nodes=2' \
+    '--ntasks=8' \
+    '--ntasks-per-node=4' \
+    '--mpi=pmix' \
+    '--kill-on-bad-exit=1' \
+    '--wait=0' \
+    '--container-image=/lustre/images/python.sqsh' \
+    '--container-mounts=/lustre/alice/towline/jobs/m3k9w2x4p:/lustre/alice/towline/jobs/m3k9w2x4p,/lustre/alice/towline/jobs/m3k9w2x4p/script:/.towline' \
+    '--no-container-mount-home' \
+    '/bin/sh' \
+    '/lustre/alice/towline/jobs/m3k9w2x4p/script/prelude' \
+    'container'

@@ -1,0 +1,16 @@
+step_tasks=1
+step_port=29500
+step_environment=whole
+set -- \
+    'srun' \
+    '--nodes=1' \
+    '--ntasks=1' \
+    '--ntasks-per-node=1' \
+    '--kill-on-bad-exit=1' \
+    '--wait=0' \
+    '--container-image=/lustre/images/python.sqsh' \
+    '--container-mounts=/lustre/alice/towline/jobs/m3k9w2x4p:/lustre/alice/towline/jobs/m3k9w2x4p,/lustre/alice/towline/jobs/m3k9w2x4p/script:/.towline' \
+    '--no-container-mount-home' \
+    '/bin/sh' \
+    '/lustre/alice/towline/jobs/m3k9w2x4p/script/prelude' \
+    'container'

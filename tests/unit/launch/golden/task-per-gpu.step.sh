@@ -1,0 +1,16 @@
+step_tasks=16
+step_port=
+step_environment=chosen
+set -- \
+    'srun' \
+    '--nodes=2' \
+    '--ntasks=16' \
+    '--ntasks-per-node=8' \
+    '--kill-on-bad-exit=1' \
+    '--wait=0' \
+    '--container-image=/lustre/images/python.sqsh' \
+    '--container-mounts=/lustre/alice/towline/jobs/m3k9w2x4p:/lustre/alice/towline/jobs/m3k9w2x4p,/lustre/alice/towline/jobs/m3k9w2x4p/script:/.towline' \
+    '--no-container-mount-home' \
+    '/bin/sh' \
+    '/lustre/alice/towline/jobs/m3k9w2x4p/script/prelude' \
+    'container'
