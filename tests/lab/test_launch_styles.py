@@ -50,15 +50,20 @@ def tools(lab: Lab) -> Iterator[str]:
     lab.run_on("login1", ["rm", "-rf", path], user="alice")
 
 
-def test_torchrun_as_people_write_it(towline: Terminal, tools: str) -> None:
+@pytest.mark.parametrize("preset", ["", "tao"])
+def test_torchrun_as_people_write_it(towline: Terminal, tools: str, preset: str) -> None:
+    towline.environment.update({"TOWLINE_PRESET": preset} if preset else {})
     where = ("--mount", tools, "--env", f"PATH={tools}:/usr/bin:/bin", "--nodes", "2", "--gpus-per-node", "4")
     found = sorted(lines(towline, *where, "--shell", TORCHRUN))
-    port = found[0][4].removeprefix("--master-port=")
-    assert found == [
-        f"--nnodes=2 --nproc-per-node=4 --node-rank={rank} --master-addr=node1 --master-port={port} train.py "
-        f"{rank} none {rank}".split()
-        for rank in range(2)
-    ]
+    port = "29500" if preset else found[0][4].removeprefix("--master-port=")
+    for rank, words in enumerate(found):
+        assert (
+            words[:6]
+            == (
+                f"--nnodes=2 --nproc-per-node=4 --node-rank={rank} --master-addr=node1 --master-port={port} train.py"
+            ).split()
+        )
+        assert words[6:] == (["none", "none", "none"] if preset else [str(rank), "none", str(rank)])
 
 
 def test_mpi_ranks_find_what_slurm_gives_them(towline: Terminal) -> None:

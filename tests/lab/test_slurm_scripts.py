@@ -153,6 +153,35 @@ def test_every_value_reaches_slurm_as_it_is_meant(desk: Desk) -> None:
     assert answer.attempts[submission.job_id, 1].slurm == slurm
 
 
+OUTSIDE = "MINE=1 SLURM_CPU_BIND=none SBATCH_PARTITION=nosuch SBATCH_QOS=nosuch PMI_RANK=3 RANK=7 MASTER_ADDR=old"
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_job_submitted_from_within_a_job_finds_nothing_of_it(desk: Desk, everything: bool) -> None:
+    """As the local twin does it in an allocation: with the whole environment handed on, and without."""
+    batch, submission = desk.job(export_all=everything)
+    supervisor = b"env | sort >env; exit 0"
+    call = stage_call(submission, {"script/batch": render_batch(batch).encode(), "script/supervisor": supervisor})
+    place = desk.lab.paths.lustre / desk.root.removeprefix("/lustre/") / "call"
+    for name, content in {**call.files, "script": call.script.encode()}.items():
+        assert isinstance(content, bytes)
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    desk.shell(f"chown -R alice {desk.root}", user="root")
+    step = ("srun", "--nodes=2", "--ntasks-per-node=1", "--gres=gpu:2", "--mpi=pmi2", "env", *OUTSIDE.split())
+    within = f'[ "$SLURM_PROCID" = 1 ] || exit 0; cd {desk.root}/call; . ./script'
+    answer = parse_submission(0, desk.alice(*step, "sh", "-c", within, "sh", *call.args), "")
+    desk.until_ended(submission, accepted(answer))
+    lines = desk.shell(f"cat {submission.directory}/env").splitlines()
+    found = dict(line.split("=", 1) for line in lines if "=" in line)
+    assert (found["SLURM_JOB_ID"], found["SLURM_NNODES"]) == (accepted(answer).id, "1")
+    assert found["SLURM_CONF"] == "/etc/slurm/slurm.conf"
+    assert ("MINE" in found) == everything
+    gone = ("SLURM_STEP_ID", "SLURM_CPU_BIND", "SLURM_STEP_GPUS", "SLURM_MPI_TYPE", "SLURM_STEP_NODELIST")
+    assert not [name for name in (*gone, "RANK", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES") if name in found]
+    assert not [name for name in found if name.startswith(("PMI", "SBATCH", "SRUN", "_SLURM"))]
+
+
 def test_a_lost_answer_is_found_in_queue_and_in_accounting(desk: Desk) -> None:
     batch, submission = desk.job()
     slurm = accepted(desk.stage(batch, submission, "sleep 600"))

@@ -48,6 +48,8 @@ def job(*events: Any) -> FakeJob:
         (["--env", "A="], "env", {"A": ""}),
         (["--workdir", "/w"], "workdir", "/w"),
         (["--mount-home"], "mount_home", True),
+        (["--launch", "mpi"], "launch", "mpi"),
+        (["--secret", "A", "--secret", "B=env:C"], "secrets", ("A", "B")),
         (["--restart", "never"], "restart", "never"),
         (["--comment", "hello there"], "comment", "hello there"),
         (["--gpus", "16"], "resources.gpus", 16),

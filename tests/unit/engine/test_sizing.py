@@ -100,6 +100,11 @@ def test_tasks_get_the_cpus_of_their_gpus(fields: dict[str, Any], part: Partitio
     assert (got.cpus_per_task, got.cpus_per_gpu) == (cpus, None)
 
 
+def test_one_task_for_each_gpu() -> None:
+    found = size(Resources(gpus=16), [GPU8], Rules(task_per_gpu=True)).resources
+    assert (found.nodes, found.tasks_per_node, found.gpus_per_node, found.cpus_per_task) == (2, 8, 8, 16)
+
+
 def test_a_share_is_one_that_every_asked_partition_can_give() -> None:
     assert size(Resources(gpus_per_node=8), [GPU8, CAPPED]).resources.cpus_per_task == 96
 

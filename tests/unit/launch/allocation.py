@@ -85,8 +85,8 @@ class Allocation:
         resources = Resources(nodes=nodes, tasks_per_node=tasks_per_node)
         return self.place_plan(JobSpec.build(**{"shell": text, **fields}, resources=resources))
 
-    def place_plan(self, spec: JobSpec, container: tuple[str, ...] = ()) -> Allocation:
-        plan = LaunchPlan(spec=spec, job_id=JOB_ID, directory=str(self.directory), container=container)
+    def place_plan(self, spec: JobSpec, container: tuple[str, ...] = (), **launch: Any) -> Allocation:
+        plan = LaunchPlan(spec=spec, job_id=JOB_ID, directory=str(self.directory), container=container, **launch)
         for name, content in job_files(plan).items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.launch.allocation import JOB_ID, Allocation
 from towline.launch import records
 from towline.launch.records import EndRecord
+from towline.launch.rendezvous import master_port
 from towline.models.spec import JobSpec
 
 SHOWN = frozenset(
@@ -51,6 +53,81 @@ def test_without_scontrol_the_batch_host_is_the_master(allocation: Allocation) -
     allocation.place_text('env >"$TOWLINE_RESULTS_DIR/env.$RANK"')
     assert allocation.run(SLURMD_NODENAME="node5") == 0
     assert shown(allocation, 0)["MASTER_ADDR"] == "node5"
+
+
+def tao(allocation: Allocation, **resources: int) -> list[str]:
+    spec = JobSpec.build(shell="env", resources={"gpus_per_node": 8, **resources})
+    allocation.place_plan(spec, convention="tao")
+    assert allocation.run(SLURM_NTASKS="1", SLURM_NNODES="1", GROUP_RANK="0", SLURM_NTASKS_PER_NODE="1") == 0
+    return [line for line in allocation.out().splitlines() if not line.startswith(("TOWLINE_", "PATH"))]
+
+
+def test_what_lightning_must_not_see_is_absent_under_taos_convention(allocation: Allocation) -> None:
+    """One node, then two: the variables of the contract, and Slurm's number of the node."""
+    found = {line.partition("=")[0] for line in tao(allocation)}
+    stumbles = {"SLURM_NTASKS", "SLURM_NNODES", "SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"}
+    stumbles |= {"RANK", "LOCAL_RANK", "GROUP_RANK"}
+    several = {"WORLD_SIZE", "NODE_RANK", "NUM_GPU_PER_NODE", "MASTER_ADDR", "MASTER_PORT", "NNODES", "NPROC_PER_NODE"}
+    assert not found & (stumbles | several)
+    assert "SLURM_NODEID" in found
+    twin = allocation.twin("two")
+    lines = tao(twin, nodes=2)
+    assert not {line.partition("=")[0] for line in lines} & stumbles
+    wanted = ["MASTER_ADDR=node5", "MASTER_PORT=29500", "WORLD_SIZE=2", "NUM_GPU_PER_NODE=8", "SLURM_JOB_NAME=bash"]
+    assert {line: lines.count(line) for line in [*wanted, "NODE_RANK=0", "NODE_RANK=1"]} == {
+        **dict.fromkeys(wanted, 2),
+        "NODE_RANK=0": 1,
+        "NODE_RANK=1": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("resources", "local"),
+    [
+        ({"gpus_per_node": 8}, "none"),
+        ({"gpus_per_node": 1}, "0"),
+        ({}, "0"),
+        ({"gpus_per_node": 2, "tasks_per_node": 2}, "0\n1"),
+    ],
+)
+def test_a_task_with_several_gpus_has_no_local_rank(
+    allocation: Allocation, resources: dict[str, int], local: str
+) -> None:
+    """Pyxis sets it in images with PyTorch."""
+    allocation.place_plan(JobSpec.build(shell='echo "${LOCAL_RANK-none}"', resources=resources))
+    assert allocation.run(LOCAL_RANK="0") == 0
+    assert sorted(allocation.out().split()) == local.split()
+
+
+def test_a_port_in_use_is_passed_over(allocation: Allocation) -> None:
+    with socket.socket() as busy:
+        slurm_id = 1
+        while busy.connect_ex(("127.0.0.1", master_port(slurm_id))) == 0:
+            slurm_id += 1
+    with socket.create_server(("127.0.0.1", master_port(slurm_id))):
+        allocation.place_text('echo "$MASTER_PORT"')
+        assert allocation.run(slurm_id) == 0
+    assert int(allocation.out()) == master_port(slurm_id + 1)
+
+
+LEAKS = {"LD_LIBRARY_PATH": "/host", "PYTHONPATH": "/host", "HF_TOKEN": "t", "number": "9", "exits": "/x", "host": "h"}
+STAY = {
+    "https_proxy": "http://p",
+    "NCCL_IB_HCA": "mlx5",
+    "LC_MESSAGES": "C",
+    "SLURM_X": "1",
+    "CUDA_VISIBLE_DEVICES": "0",
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_of_the_batch_scripts_environment_reaches_a_task(allocation: Allocation, whole: bool) -> None:
+    spec = JobSpec.build(shell="env", env={"GREETING": "a\nPATH=x"})
+    allocation.place_plan(spec, whole_environment=whole)
+    assert allocation.run(42, **LEAKS, **STAY) == 0
+    shown = {line.partition("=")[0] for line in allocation.out().splitlines()}
+    assert shown >= {*STAY, "GREETING"}
+    assert shown & set(LEAKS) == ({*LEAKS} if whole else set())
 
 
 def test_the_specs_environment_wins(allocation: Allocation) -> None:
