@@ -99,4 +99,8 @@ def report_as_dict(report: PullReport) -> Document:
         "bytes": report.bytes,
         "destination": str(report.destination),
         "refused": list(report.refused),
+        "received": report.received,
+        "kept": report.kept,
+        "grown": list(report.grown),
+        "way": report.way,
     }

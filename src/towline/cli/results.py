@@ -17,7 +17,8 @@ from towline.cli.output import StatusLine, duration, moment, size, table
 from towline.cli.terminal import clean
 from towline.engine.events import Progress, PullReport, ResultFile
 
-_PLAIN_NEWS_EVERY = 10.0  # seconds between two lines of progress where no terminal is
+_NEWS_EVERY, _PLAIN_NEWS_EVERY = 0.1, 10.0
+"""Seconds between two looks at the progress on a terminal, and between two lines of it elsewhere."""
 
 
 def _destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
@@ -40,8 +41,9 @@ def results(jobs: tuple[str, ...], pull: Path | None, cluster: str | None, as_js
     """List what jobs have made, or bring it home.
 
     A job is given by id, Slurm id or name. Its results are what it left in the directory that it knows as
-    TOWLINE_RESULTS_DIR. The destination is made; files of the same names in it are replaced. Several jobs get a
-    directory each in it, named by their ids.
+    TOWLINE_RESULTS_DIR. The destination is made; files of the same names in it are replaced, and those that are there
+    with the same size and time are not sent again. After a cut or Ctrl-C the same command goes on where it was. Several
+    jobs get a directory each in it, named by their ids.
     """
     run_loop(_pull(jobs, pull.absolute(), cluster, as_json=as_json) if pull else _list(jobs, cluster, as_json=as_json))
 
@@ -86,33 +88,43 @@ async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_j
 async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:
     news, start = StatusLine(quiet=quiet), time.monotonic()
     report = await job.pull_results(dest, progress=progress_printer(news))
-    took = duration(time.monotonic() - start)
-    files = "1 file" if report.files == 1 else f"{report.files} files"
-    news.say(f"{files}, {size(report.bytes)}, in {report.destination} after {took}")
+    news.say(_summary(report, time.monotonic() - start))
     for refused in report.refused:
         news.say(f"left on the cluster: {clean(refused)} (it leads out of the results, or is no file)")
+    for grown in report.grown:
+        news.say(f"still being written: {clean(grown)} (here is what it was at the beginning; pull again later)")
     return report
 
 
+def _summary(report: PullReport, seconds: float) -> str:
+    files = "1 file" if report.files == 1 else f"{report.files} files"
+    kept = f", {report.kept} of them here before" if report.kept else ""
+    return f"{files}, {size(report.bytes)}, in {report.destination} after {duration(seconds)}{kept}"
+
+
 def progress_printer(news: StatusLine, *, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
-    """What shows a transfer's progress: always on a terminal, every few seconds elsewhere."""
-    last = clock()
+    """What shows a transfer's progress and its rate: always on a terminal, every few seconds elsewhere."""
+    begin = last = clock()
+    first: int | None = None
 
     def show(progress: Progress) -> None:
-        nonlocal last
+        nonlocal first, begin, last
         now = clock()
-        if not sys.stderr.isatty() and now - last < _PLAIN_NEWS_EVERY:
+        if first is None:  # what is here already was not brought at any rate
+            first, begin = progress.bytes_done, now
+        if now - last < (_NEWS_EVERY if sys.stderr.isatty() else _PLAIN_NEWS_EVERY):
             return
         last = now
-        news.update(progress_text(progress))
+        rate = (progress.bytes_done - first) / (now - begin) if now > begin else 0.0
+        news.update(progress_text(progress, rate))
 
     return show
 
 
-def progress_text(progress: Progress) -> str:
-    """How far a transfer is: share, files, bytes."""
+def progress_text(progress: Progress, rate: float = 0.0) -> str:
+    """How far a transfer is: share, files, bytes, bytes per second."""
     share = f"{100 * progress.bytes_done // progress.bytes_total}%, " if progress.bytes_total else ""
     return (
         f"pulling results: {share}{progress.files_done} of {progress.files_total} files, "
-        f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"
+        f"{size(progress.bytes_done)} of {size(progress.bytes_total)}{f', {size(int(rate))}/s' if rate else ''}"
     )

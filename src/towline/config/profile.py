@@ -76,6 +76,24 @@ def _image(value: str) -> str:
     return value
 
 
+def _path_pair(value: str) -> str:
+    there, colon, here = value.partition(":")
+    if not colon or ":" in here:
+        raise ValueError(f"{value!r} must be two absolute paths with a colon between: ON_THE_CLUSTER:ELSEWHERE")
+    for path in (there, here):
+        check_absolute_path(path)
+        if posixpath.normpath("/" + path.lstrip("/")) != path:
+            raise ValueError(f"{path!r} must be written plainly, without `.`, `..` or a slash at its end")
+    return value
+
+
+def _path_map(value: tuple[str, ...]) -> tuple[str, ...]:
+    prefixes = [pair.partition(":")[0] for pair in value]
+    if twice := sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1}):
+        raise ValueError(f"{' and '.join(twice)} must be given only once")
+    return value
+
+
 def _one_line(value: str) -> str:
     if any(ord(char) < 32 and char != "\t" for char in value):
         raise ValueError("it must be one line; several commands can be joined with `&&` or `;`")
@@ -85,6 +103,9 @@ def _one_line(value: str) -> str:
 Hosts = Annotated[tuple[Annotated[str, AfterValidator(_host)], ...], BeforeValidator(_listed)]
 Mounts = Annotated[tuple[AnyMount, ...], BeforeValidator(_listed)]
 Paths = Annotated[tuple[ClusterPath, ...], BeforeValidator(_listed)]
+PathMap = Annotated[
+    tuple[Annotated[str, AfterValidator(_path_pair)], ...], BeforeValidator(_listed), AfterValidator(_path_map)
+]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 
 
@@ -126,6 +147,20 @@ class ClusterProfile(BaseModel):
     )
     known_hosts_file: LocalFile | None = Field(
         default=None, description="File with the login hosts' keys, in place of ~/.ssh/known_hosts."
+    )
+    channels: Annotated[int, Field(ge=1, le=64)] = Field(
+        default=8, description="Calls at a time over the connection to a host; fewer where the server wants that."
+    )
+    keepalive: Annotated[int, Field(ge=1, le=3600)] = Field(
+        default=15,
+        description="Seconds of silence until a host is asked whether it is there; after three questions it is gone.",
+    )
+    transfer_host: Annotated[str, AfterValidator(_host)] | None = Field(
+        default=None,
+        description="Host for moving files, in place of the login hosts; `local` when the file system is mounted here.",
+    )
+    path_map: PathMap = Field(
+        default=(), description="Paths that are others on `transfer_host`: ON_THE_CLUSTER:THERE; the longest counts."
     )
     root: Annotated[str, AfterValidator(_root)] = Field(
         description="Absolute path of a directory of your own on the cluster's shared file system; jobs live below it.",
@@ -215,4 +250,6 @@ class ClusterProfile(BaseModel):
     def _reachable(self) -> ClusterProfile:
         if self.transport == "ssh" and not self.hosts:
             raise ValueError('hosts: name at least one login host, or set transport = "local"')
+        if self.path_map and not self.transfer_host:
+            raise ValueError("path_map: it tells the paths of `transfer_host`, which is not set")
         return self

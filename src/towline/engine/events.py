@@ -88,9 +88,17 @@ class PullReport:
         destination: the local directory that holds them.
         refused: names in the tree that were not brought home, for they would have left the destination
             or are no files (devices, pipes, links that lead out).
+        received: bytes that came over the network in this call; less than `bytes` when files were here already.
+        kept: number of files that were here already.
+        grown: names of files that became longer while they were read; they are here as they were at the beginning.
+        way: which way the files came (`rsync` or `tar`), and why.
     """
 
     files: int
     bytes: int
     destination: Path
     refused: tuple[str, ...] = ()
+    received: int = 0
+    kept: int = 0
+    grown: tuple[str, ...] = ()
+    way: str = ""

@@ -7,10 +7,11 @@ of four ways; only `NOT_STARTED` says for certain that nothing happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Ending(str, Enum):
@@ -105,4 +106,18 @@ class Remote(Protocol):
 
     async def close(self) -> None:
         """End what this object started; a connection that the user opened stays."""
+        ...
+
+
+@runtime_checkable
+class Lends(Protocol):
+    """A remote that lends a channel of its connection to a program of this machine (rsync)."""
+
+    def lend(self, line: str) -> AbstractAsyncContextManager[tuple[str, ...]]:
+        """The command that runs a line, and words added to it, on the host that worked last; for the time of the block.
+
+        Raises:
+            AccessRefused, ConfigError: as `Remote.run` does.
+            Unreachable: there is no connection, and none could be made.
+        """
         ...

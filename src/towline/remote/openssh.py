@@ -7,10 +7,11 @@ import random
 import re
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from towline.models.errors import ConfigError
+from towline.models.errors import ConfigError, Unreachable
 from towline.remote.access import Access
 from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
@@ -106,6 +107,17 @@ class OpenSSH:
         master = self._masters[self.host]
         await master.ready()
         return await count_sessions(master.command)
+
+    @asynccontextmanager
+    async def lend(self, line: str) -> AsyncGenerator[tuple[str, ...], None]:
+        """A channel for a program of this machine; see `Lends`."""
+        master = self._masters[self.host]
+        try:
+            await master.ready()
+        except LoginFailed as failed:
+            raise Unreachable(f"{self.host} could not be reached", why=str(failed)) from None
+        async with self._slots[self.host], self._pools[self.host].place(self._slots[self.host].limit):
+            yield master.command(secrets.token_hex(16), line)
 
     async def close(self) -> None:
         """End the kept channels, and the connections that were made not to stay."""

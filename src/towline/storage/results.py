@@ -7,8 +7,9 @@ within it, is refused by name.
 from __future__ import annotations
 
 import posixpath
-import tarfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from towline.models.tree import FileState, Tree, TreeFile
 
 
 @dataclass(frozen=True)
@@ -28,22 +29,83 @@ class ResultFile:
     readable: bool = True
 
 
-def parse_results(stdout: bytes) -> tuple[ResultFile, ...]:
-    """Read the answer of the script `list-results`, sorted by path.
+def parse_tree(stdout: bytes) -> Tree:
+    """Read the answer of the script `list-results`; everything sorted by path.
 
     Raises:
         ValueError: it is not such an answer.
     """
-    found: list[ResultFile] = []
-    for record in filter(None, stdout.split(b"\0")):
-        kind, size, modified, path = record.split(b" ", 3)
-        name = path.decode("utf-8", "surrogateescape")
-        found.append(ResultFile(name, int(size), float(modified), readable=kind == b"f"))
+    rsync, *items = stdout.removesuffix(b"\0").decode("utf-8", "surrogateescape").split("\0")
+    if not stdout.endswith(b"\0") or len(items) % 2:
+        raise ValueError("the listing ends within an entry")
+    entries = sorted((_Entry.of(head, target) for head, target in zip(items[::2], items[1::2], strict=True)), key=_path)
+    return Tree(
+        files=tuple(each.file for each in entries if each.kind == "f"),
+        folders=tuple(each.file.path for each in entries if each.kind == "d" and each.file.path),
+        links=tuple((each.file.path, each.target) for each in entries if each.kind == "l"),
+        others=tuple(each.file.path for each in entries if each.kind not in "fdlu"),
+        unreadable=tuple(each.file for each in entries if each.kind == "u"),
+        rsync=rsync,
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    kind: str
+    file: TreeFile
+    target: str
+
+    @classmethod
+    def of(cls, head: str, target: str) -> _Entry:
+        kind, size, modified, mode, inode, path = head.split(" ", 5)
+        seconds, _, fraction = modified.partition(".")
+        time = int(seconds) * 10**9 + int(fraction[:9].ljust(9, "0"))
+        return cls(kind, TreeFile(path, FileState(int(size), time), int(mode, 8), inode), target)
+
+
+def _path(entry: _Entry) -> str:
+    return entry.file.path
+
+
+def result_files(tree: Tree) -> tuple[ResultFile, ...]:
+    """The regular files, and the directories that cannot be listed, as they are shown."""
+    found = [
+        ResultFile(each.path, each.state.size, each.state.modified / 1e9, readable=readable)
+        for files, readable in ((tree.files, True), (tree.unreadable, False))
+        for each in files
+    ]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
+def admit(tree: Tree, reserved: str) -> tuple[Tree, tuple[str, ...]]:
+    """What of a tree may come home, and the paths of what must stay.
+
+    Refused are paths that lead out of the tree, links that do, what is neither file, directory nor link, and what is
+    below `reserved`, the name that the transfer itself needs at the destination.
+    """
+
+    def good(path: str) -> bool:
+        return safe_member_path(path) == path and path.split("/")[0] != reserved
+
+    links = tuple((path, target) for path, target in tree.links if good(path) and safe_link(path, target))
+    kept = replace(
+        tree,
+        files=tuple(each for each in tree.files if good(each.path)),
+        folders=tuple(path for path in tree.folders if good(path)),
+        links=links,
+        others=(),
+    )
+    refused = {
+        *(each.path for each in tree.files if not good(each.path)),
+        *(path for path in tree.folders if not good(path)),
+        *(path for path, _ in tree.links),
+        *tree.others,
+    } - {path for path, _ in links}
+    return kept, tuple(sorted(refused))
+
+
 def safe_member_path(name: str) -> str | None:
-    """The path of a tar member below the destination, or None when it would leave it."""
+    """The plain form of a path below the destination, or None when it would leave it."""
     path = posixpath.normpath(name)
     if name.startswith("/") or path == ".." or path.startswith("../") or "\0" in name:
         return None
@@ -61,18 +123,3 @@ def safe_link(path: str, target: str) -> bool:
     if target.startswith("/") or not target or "\0" in target or (names and ".." in parts[names[0] :]):
         return False
     return safe_member_path(posixpath.join(posixpath.dirname(path), target)) is not None
-
-
-def admit_member(member: tarfile.TarInfo) -> str | None:
-    """The path below the destination for a member of a results tree, or None when it is refused.
-
-    Refused are absolute names and names with a way up, links that leave the tree, devices, pipes and sockets.
-    """
-    path = safe_member_path(member.name)
-    if path is None or not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
-        return None
-    if member.issym() and not safe_link(path, member.linkname):
-        return None
-    if member.islnk() and safe_member_path(member.linkname) is None:
-        return None
-    return path

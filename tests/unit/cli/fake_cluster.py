@@ -110,7 +110,7 @@ class FakeJob:
         if progress:
             progress(Progress(0, len(self.files), 0, total))
             progress(Progress(len(self.files), len(self.files), total, total))
-        return PullReport(len(self.files), total, dest)
+        return PullReport(len(self.files), total, dest, (), 7, 1, ("log",), "tar: few files")
 
 
 @dataclass

@@ -185,8 +185,20 @@ def test_results_are_pulled_to_an_absolute_place(
     towline: Towline, jobs: list[FakeJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "2 files, 3.0 MiB" in towline("results", "42", "--pull", "here").stderr
-    pulled: dict[str, Any] = {"files": 2, "bytes": (3 << 20) + 7, "destination": str(tmp_path / "here"), "refused": []}
+    told = towline("results", "42", "--pull", "here").stderr
+    assert "2 files, 3.0 MiB" in told
+    assert "1 of them here before" in told
+    assert "still being written: log" in told
+    pulled: dict[str, Any] = {
+        "files": 2,
+        "bytes": (3 << 20) + 7,
+        "destination": str(tmp_path / "here"),
+        "refused": [],
+        "received": 7,
+        "kept": 1,
+        "grown": ["log"],
+        "way": "tar: few files",
+    }
     assert towline("results", "42", "--pull", "here", "--json").document == {
         "results": [{"job_id": "k3v9x2m4q", "pulled": pulled}]
     }

@@ -1,4 +1,4 @@
-"""A tree made by a job is brought home whole, and nothing of it lands elsewhere."""
+"""Of a tar stream only the files that were asked for are taken, as parts and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from towline.remote.unpack import Unpacked, Unpacker
-from towline.storage.results import admit_member
+from towline.models.tree import FileState
+from towline.remote.parts import Parts
+from towline.remote.unpack import Unpacker
+
+REG, DIR, SYM, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 
 
 def tar_of(members: Iterable[tuple[str, bytes, str | bytes]]) -> bytes:
@@ -29,89 +32,65 @@ def tar_of(members: Iterable[tuple[str, bytes, str | bytes]]) -> bytes:
     return stream.getvalue()
 
 
-def unpack(dest: Path, data: bytes, piece: int = 777) -> Unpacked:
-    unpacker = Unpacker(dest, admit_member, lambda count, whole: None)
+def unpack(folder: Path, data: bytes, asked: dict[str, int], piece: int = 777) -> dict[str, bytes]:
+    """The files that arrived whole."""
+    sources = {name: (f"/there/{name}", FileState(size, 5)) for name, size in asked.items()}
+    unpacker = Unpacker(Parts(folder), sources, lambda count, whole: None)
     with unpacker:
         for start in range(0, len(data), piece):
             unpacker.feed(data[start : start + piece])
-    return unpacker.unpacked
+    return {name: Parts(folder).of(*sources[name]).read_bytes() for name in unpacker.whole}
 
 
-REG, DIR, SYM, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
-
-
-def test_files_directories_and_links_arrive(tmp_path: Path) -> None:
+def test_files_arrive_as_parts(tmp_path: Path) -> None:
     big = os.urandom(3 << 20)
-    data = tar_of(
-        [("./d", DIR, b""), ("./d/big", REG, big), ("./l", SYM, "d/big"), ("./h", HARD, "./d/big"), ("./e", REG, b"")]
-    )
-    done = unpack(tmp_path / "new" / "dest", data, 65536)
-    dest = tmp_path / "new" / "dest"
-    assert (dest / "d/big").read_bytes() == (dest / "l").read_bytes() == (dest / "h").read_bytes() == big
-    assert (done.files, done.bytes, done.refused) == (3, len(big), [])
-    assert sorted(path.name for path in dest.iterdir()) == ["d", "e", "h", "l"]
+    data = tar_of([("./d/big", REG, big), ("./e", REG, b""), ("./" + "ä" * 90 + "/x\n", REG, b"1")])
+    asked = {"d/big": len(big), "e": 0, "ä" * 90 + "/x\n": 1}
+    assert unpack(tmp_path, data, asked, 65536) == {"d/big": big, "e": b"", "ä" * 90 + "/x\n": b"1"}
+    assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_what_would_land_elsewhere_is_refused_and_the_rest_arrives(tmp_path: Path) -> None:
+def test_what_was_not_asked_for_is_not_taken(tmp_path: Path) -> None:
+    dest = tmp_path / "dest"
+    dest.mkdir()
     data = tar_of(
         [
             ("../escape", REG, b"x"),
             (str(tmp_path / "absolute"), REG, b"x"),
-            ("way", SYM, "../.."),
-            ("way/out", REG, b"inside"),
-            ("pipe", tarfile.FIFOTYPE, ""),
+            ("asked", SYM, "../.."),
+            ("asked/out", REG, b"x"),
             ("hard", HARD, "/etc/passwd"),
-            ("ghost", HARD, "nosuch"),
+            ("pipe", tarfile.FIFOTYPE, ""),
+            ("device", tarfile.CHRTYPE, ""),
+            ("other", REG, b"x"),
             ("good", REG, b"good"),
         ]
     )
-    dest = tmp_path / "dest"
-    done = unpack(dest, data)
-    assert (dest / "good").read_bytes() == b"good"
-    assert (dest / "way/out").read_bytes() == b"inside"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["dest"]
-    assert len(done.refused) == 6
+    assert unpack(dest, data, {"asked": 6, "hard": 1, "pipe": 0, "device": 0, "good": 4}) == {"good": b"good"}
+    assert [path.name for path in tmp_path.iterdir()] == ["dest"]
+    assert len(list(dest.iterdir())) == 1
 
 
-def test_no_file_is_written_through_a_link_of_the_tree_or_of_the_destination(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    dest = tmp_path / "dest"
-    dest.mkdir()
-    (dest / "sub").symlink_to(outside)
-    with pytest.raises(OSError, match="is a link"):
-        unpack(dest, tar_of([("sub/file", REG, b"x")]))
-    assert list(outside.iterdir()) == []
+def test_a_part_is_not_written_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    Parts(tmp_path / "parts").of("/there/a", FileState(1, 5)).symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="symbolic links"):
+        unpack(tmp_path / "parts", tar_of([("a", REG, b"x")]), {"a": 1})
+    assert not (tmp_path / "outside").exists()
 
 
-def test_a_file_is_replaced_whole_and_never_seen_in_part(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"old")
-    data = tar_of([("file", REG, b"n" * 100_000)])
+def test_a_file_that_became_longer_is_taken_as_it_was_and_a_shorter_one_is_not(tmp_path: Path) -> None:
+    data = tar_of([("longer", REG, b"12345"), ("shorter", REG, b"12"), ("same", REG, b"123")])
+    assert unpack(tmp_path, data, {"longer": 3, "shorter": 3, "same": 3}) == {"longer": b"123", "same": b"123"}
+
+
+def test_a_stream_that_breaks_off_leaves_a_part(tmp_path: Path) -> None:
+    content = os.urandom(100_000)
     with pytest.raises((OSError, tarfile.TarError)):
-        unpack(tmp_path, data[:50_000])
-    assert (tmp_path / "file").read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-    unpack(tmp_path, data)
-    assert (tmp_path / "file").read_bytes() == b"n" * 100_000
-
-
-def test_rights_to_be_someone_else_do_not_arrive(tmp_path: Path) -> None:
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w") as tar:
-        info = tarfile.TarInfo("tool")
-        info.mode = 0o6777
-        tar.addfile(info)
-    unpack(tmp_path, stream.getvalue())
-    assert (tmp_path / "tool").stat().st_mode & 0o7777 == 0o755
+        unpack(tmp_path, tar_of([("file", REG, content)])[:50_000], {"file": 100_000})
+    assert content.startswith(Parts(tmp_path).of("/there/file", FileState(100_000, 5)).read_bytes())
 
 
 def test_an_error_of_the_caller_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(KeyError), Unpacker(tmp_path, admit_member, lambda count, whole: None):
+    with pytest.raises(KeyError), Unpacker(Parts(tmp_path), {}, lambda count, whole: None):
         raise KeyError
-
-
-def test_the_destination_itself_may_be_a_link(tmp_path: Path) -> None:
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "dest").symlink_to(tmp_path / "disk")
-    unpack(tmp_path / "dest", tar_of([("./sub/file", REG, b"x")]))
-    assert (tmp_path / "disk" / "sub" / "file").read_bytes() == b"x"

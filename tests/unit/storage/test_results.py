@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 import posixpath
-import tarfile
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.storage.results import ResultFile, admit_member, parse_results, safe_link, safe_member_path
+from towline.models.tree import FileState, Tree, TreeFile
+from towline.storage.results import ResultFile, admit, parse_tree, result_files, safe_link, safe_member_path
 
 PARTS = st.lists(st.sampled_from(["..", ".", "a", "b", "", "x y", "\n"]), max_size=8).map("/".join)
 
 
-def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.type = kind
-    info.linkname = link
-    return info
+def file(path: str) -> Tree:
+    return Tree(files=(TreeFile(path, FileState(1, 1)),))
 
 
 @pytest.mark.parametrize(
-    ("tar_member", "path"),
+    ("tree", "path", "admitted"),
     [
-        (member("./a/b"), "a/b"),
-        (member("a/../b"), "b"),
-        (member("a", tarfile.DIRTYPE), "a"),
-        (member("a/l", tarfile.SYMTYPE, "../b"), "a/l"),
-        (member("a/l", tarfile.SYMTYPE, "c/d"), "a/l"),
-        (member("h", tarfile.LNKTYPE, "./a/b"), "h"),
-        (member("/etc/passwd"), None),
-        (member("../x"), None),
-        (member("a/../../x"), None),
-        (member("l", tarfile.SYMTYPE, "/etc"), None),
-        (member("l", tarfile.SYMTYPE, "../x"), None),
-        (member("a/l", tarfile.SYMTYPE, "b/../../.."), None),
-        (member("a/l", tarfile.SYMTYPE, ""), None),
-        (member("h", tarfile.LNKTYPE, "../x"), None),
-        (member("fifo", tarfile.FIFOTYPE), None),
-        (member("dev", tarfile.CHRTYPE), None),
-        (member("disk", tarfile.BLKTYPE), None),
+        (file("a/b"), "a/b", True),
+        (file("a b\n"), "a b\n", True),
+        (Tree(folders=("a",)), "a", True),
+        (Tree(links=(("a/l", "../b"),)), "a/l", True),
+        (Tree(links=(("a/l", "c/d"),)), "a/l", True),
+        (file("/etc/passwd"), "/etc/passwd", False),
+        (file("../x"), "../x", False),
+        (file("a/../b"), "a/../b", False),
+        (file(".towline-pull/x"), ".towline-pull/x", False),
+        (Tree(folders=(".towline-pull",)), ".towline-pull", False),
+        (Tree(links=((".towline-pull", "a"),)), ".towline-pull", False),
+        (Tree(folders=("../x",)), "../x", False),
+        (Tree(links=(("l", "/etc"),)), "l", False),
+        (Tree(links=(("l", "../x"),)), "l", False),
+        (Tree(links=(("a/l", "b/../../.."),)), "a/l", False),
+        (Tree(links=(("a/l", ""),)), "a/l", False),
+        (Tree(links=(("../l", "a"),)), "../l", False),
+        (Tree(others=("pipe",)), "pipe", False),
     ],
 )
-def test_only_what_stays_below_the_destination_is_admitted(tar_member: tarfile.TarInfo, path: str | None) -> None:
-    assert admit_member(tar_member) == path
+def test_only_what_stays_below_the_destination_is_admitted(tree: Tree, path: str, admitted: bool) -> None:
+    assert admit(tree, ".towline-pull") == ((tree, ()) if admitted else (Tree(), (path,)))
 
 
 @given(PARTS)
@@ -63,5 +61,23 @@ def test_an_admitted_link_never_leaves_the_destination(name: str, target: str) -
 
 
 def test_names_may_hold_anything_but_nul() -> None:
-    stdout = b"f 3 17.5 a b\n|c\0" + b"d 0 1 " + "ä".encode() + b"\xff\0"
-    assert parse_results(stdout) == (ResultFile("a b\n|c", 3, 17.5), ResultFile("ä\udcff", 0, 1.0, readable=False))
+    stdout = b"\0f 3 17.5000000000 644 1.2 a b\n|c\0\0" + b"u 0 1.0 0 - " + "ä".encode() + b"\xff\0\0"
+    tree = parse_tree(stdout)
+    assert tree == Tree(
+        files=(TreeFile("a b\n|c", FileState(3, 17_500_000_000), 0o644, "1.2"),),
+        unreadable=(TreeFile("ä\udcff", FileState(0, 10**9), 0, "-"),),
+    )
+    assert result_files(tree) == (ResultFile("a b\n|c", 3, 17.5), ResultFile("ä\udcff", 0, 1.0, readable=False))
+
+
+def test_a_listing_tells_all_kinds_and_where_rsync_is() -> None:
+    entries = {"d 9 1.0 755 1.1 ": "", "d 9 1.0 755 1.2 d": "", "l 4 1.0 777 1.3 l": "d/x", "p 0 1.0 600 1.4 p": ""}
+    stdout = "/usr/bin/rsync\0" + "".join(f"{head}\0{target}\0" for head, target in entries.items())
+    tree = parse_tree(stdout.encode())
+    assert tree == Tree(folders=("d",), links=(("l", "d/x"),), others=("p",), rsync="/usr/bin/rsync")
+
+
+@pytest.mark.parametrize("stdout", [b"", b"\0f 3 17.5 644 1.2 a\0", b"\0f 3 17.5 644 1.2 a\0\0f 3"])
+def test_a_listing_that_was_cut_is_none(stdout: bytes) -> None:
+    with pytest.raises(ValueError, match="ends within"):
+        parse_tree(stdout)
