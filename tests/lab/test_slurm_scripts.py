@@ -150,7 +150,7 @@ def test_every_value_reaches_slurm_as_it_is_meant(desk: Desk) -> None:
     assert (history.newest.state, history.newest.exit.code) == (JobState.FAILED, 3)
     out = desk.alice("cat", f"{submission.directory}/slurm-logs/{submission.token}-{slurm.id}/main.out")
     assert out == f"in {submission.directory}\n"
-    assert answer.attempts[submission.job_id, 1].slurm == slurm
+    assert answer.attempts[submission.job_id, 1, None].slurm == slurm
 
 
 OUTSIDE = "MINE=1 SLURM_CPU_BIND=none SBATCH_PARTITION=nosuch SBATCH_QOS=nosuch PMI_RANK=3 RANK=7 MASTER_ADDR=old"

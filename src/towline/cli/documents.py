@@ -32,6 +32,7 @@ def job_as_dict(record: JobRecord) -> Document:
     """A job, wherever one is printed."""
     return {
         "id": record.id,
+        "task": record.task,
         "name": record.name,
         "cluster": record.cluster,
         "state": record.state.value,
@@ -43,6 +44,7 @@ def job_as_dict(record: JobRecord) -> Document:
         "slurm_ids": list(record.slurm_ids),
         "exit_code": record.exit_code,
         "attempts": [dataclasses.asdict(attempt) for attempt in record.attempts],
+        "tasks": dataclasses.asdict(record.tasks) if record.tasks else None,
     }
 
 

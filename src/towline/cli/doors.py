@@ -25,6 +25,11 @@ class Job(Protocol):
     @property
     def id(self) -> str: ...  # noqa: D102 - described by the engine's class
 
+    @property
+    def reference(self) -> str: ...  # noqa: D102
+
+    def tasks(self) -> Sequence[Job]: ...  # noqa: D102
+
     async def status(self) -> JobRecord: ...  # noqa: D102
 
     def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]: ...  # noqa: D102

@@ -54,7 +54,9 @@ def _result(showing: asyncio.Future[JobRecord], job: Job, cluster: str | None) -
     try:
         return showing.result()
     except TowlineError:
-        say_how_to_come_back(job, cluster, f"job {job.id} is not followed any more; what Slurm does with it goes on")
+        say_how_to_come_back(
+            job, cluster, f"job {job.reference} is not followed any more; what Slurm does with it goes on"
+        )
         raise
 
 
@@ -66,12 +68,12 @@ async def _tick(view: View) -> None:
 
 async def _detach(job: Job, view: View, interrupts: Interrupts, cluster: str | None) -> int:
     view.detached(job.record)
-    say_how_to_come_back(job, cluster, f"detached; job {job.id} goes on")
+    say_how_to_come_back(job, cluster, f"detached; job {job.reference} goes on")
     news = StatusLine()
     news.say(f"press Ctrl-C again within {SECOND_CHANCE:g} s to cancel the job")
     if await interrupts.pressed(SECOND_CHANCE):
         interrupts.let_through()
-        news.say(f"cancelling job {job.id} …")
+        news.say(f"cancelling job {job.reference} …")
         view.cancelled(await job.cancel())
     return INTERRUPTED
 
@@ -81,8 +83,8 @@ def say_how_to_come_back(job: Job, cluster: str | None, first: str) -> None:
     news = StatusLine()
     option = f" --cluster {shlex.quote(cluster)}" if cluster else ""
     news.say(first)
-    news.say(f"  come back: towline logs -f{option} {job.id}")
-    news.say(f"  cancel it: towline cancel{option} {job.id}")
+    news.say(f"  come back: towline logs -f{option} {job.reference}")
+    news.say(f"  cancel it: towline cancel{option} {job.reference}")
 
 
 async def _stop(*tasks: asyncio.Future[Any]) -> None:

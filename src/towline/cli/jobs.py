@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import sys
 import time
 from collections.abc import Sequence
@@ -52,7 +53,7 @@ _PS_HEADER = ("ID", "NAME", "STATE", "SLURM", "NODES", "AGE", "EXIT", "NOTE")
 def _ps_row(record: JobRecord) -> tuple[str, ...]:
     last = record.last
     return (
-        record.id,
+        record.reference,
         record.name,
         record.state.value,
         last.slurm_id or "-",
@@ -96,10 +97,22 @@ def _described(record: JobRecord) -> str:
         ("directory", record.directory),
         ("created", moment(record.created)),
         *((f"attempt {attempt.number}", _attempt(attempt)) for attempt in record.attempts),
+        *_tasks(record),
     ]
     width = max(len(label) for label, _ in facts) + 2
     lines = [f"  {label:<{width}}{clean(value)}" for label, value in facts if value]
     return "\n".join([paint(clean(headline), wording.colour_of(record), sys.stdout), *lines]) + "\n"
+
+
+_MOST_FAILURES = 20  # lines; the numbers of all failed tasks stand above them
+
+
+def _tasks(record: JobRecord) -> list[tuple[str, str]]:
+    if record.tasks is None:
+        return []
+    failures = sorted(record.tasks.failures, key=lambda each: each.task or 0)
+    lines = [(f"task {each.task}", _attempt(dataclasses.replace(each, task=None))) for each in failures]
+    return [("tasks", wording.tasks_text(record.tasks)), *lines[:_MOST_FAILURES]]
 
 
 def _attempt(attempt: Attempt) -> str:

@@ -14,6 +14,8 @@ from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
 from towline.cli.output import StatusLine
 from towline.cli.view import JsonView, TextView, View
+from towline.models.errors import UsageError
+from towline.models.job import JobState
 
 
 @click.command(
@@ -30,15 +32,16 @@ def logs(jobs: tuple[str, ...], follow: bool, tail: int | None, cluster: str | N
 
     What a job wrote to stdout goes to stdout, its stderr to stderr, byte for byte; a terminal is spared everything
     that would steer it except colours. With several jobs a line `==> id name <==` says whose log goes on. Ctrl-C
-    ends the printing, not the job. The exit status is 0 whatever became of the jobs.
+    ends the printing, not the job. The tasks of an array have a log each; JOB_3 means one of them. The exit status
+    is 0 whatever became of the jobs.
     """
     run_loop(_logs(jobs, cluster, follow=follow, tail=tail, as_json=as_json))
 
 
 async def _logs(references: Sequence[str], name: str | None, *, follow: bool, tail: int | None, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
-        jobs = await cluster.find(references)
-        views = [JsonView(job.id) for job in jobs] if as_json else _text_views(jobs)
+        jobs = [each for job in await cluster.find(references) for each in await _single(job, follow=follow)]
+        views = [JsonView(job.reference) for job in jobs] if as_json else _text_views(jobs)
         pairs = zip(jobs, views, strict=True)
         if follow:
             await asyncio.gather(*(show(job, view, tail=tail) for job, view in pairs))
@@ -47,11 +50,26 @@ async def _logs(references: Sequence[str], name: str | None, *, follow: bool, ta
                 await _read(job, view, tail)
 
 
+async def _single(job: Job, *, follow: bool) -> Sequence[Job]:
+    """The job itself, or the tasks of an array that have begun: each has a log of its own."""
+    if job.record.tasks is None:
+        return [job]
+    if follow:
+        raise UsageError(
+            f"job {job.reference} is an array of {len(job.record.tasks.numbers)} tasks, which have a log each",
+            fix=f"Follow one of them, as in `towline logs -f {job.reference}_{min(job.record.tasks.numbers)}`, or the "
+            f"whole with `towline wait {job.reference}`.",
+        )
+    tasks = (await job.status()).tasks
+    waiting = tasks.by_state()[JobState.PENDING] if tasks else ()
+    return [each for each in job.tasks() if each.record.task not in waiting]
+
+
 def _text_views(jobs: Sequence[Job]) -> list[TextView]:
     if len(jobs) == 1:
         return [TextView()]
     status, turns = StatusLine(), list[str]()
-    return [TextView(status, HeadedLog(f"{job.id} {job.record.name}", turns)) for job in jobs]
+    return [TextView(status, HeadedLog(f"{job.reference} {job.record.name}", turns)) for job in jobs]
 
 
 async def _read(job: Job, view: View, tail: int | None) -> None:

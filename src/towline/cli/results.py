@@ -52,13 +52,13 @@ async def _list(references: Sequence[str], name: str | None, *, as_json: bool) -
     async with open_cluster(name) as cluster:
         found = [(job, await job.results()) for job in await cluster.find(references)]
     if as_json:
-        listed = [{"job_id": job.id, "files": [file_as_dict(file) for file in files]} for job, files in found]
+        listed = [{"job_id": job.reference, "files": [file_as_dict(file) for file in files]} for job, files in found]
         print_document({"results": listed})
         return
     for job, files in found:
         if len(found) > 1:
-            print(f"job {job.id} ({clean(job.record.name)}):")
-        _print_files(job.id, files)
+            print(f"job {job.reference} ({clean(job.record.name)}):")
+        _print_files(job.reference, files)
 
 
 def _print_files(job_id: str, files: Sequence[ResultFile]) -> None:
@@ -78,8 +78,8 @@ def _row(file: ResultFile) -> tuple[str, str, str]:
 async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
         jobs = await cluster.find(references)
-        places = {job.id: dest / job.id if len(jobs) > 1 else dest for job in jobs}
-        reports = {job.id: await _pulled(job, places[job.id], quiet=as_json) for job in jobs}
+        places = {job.reference: dest / job.reference if len(jobs) > 1 else dest for job in jobs}
+        reports = {job.reference: await _pulled(job, places[job.reference], quiet=as_json) for job in jobs}
     if as_json:
         pulled = [{"job_id": job_id, "pulled": report_as_dict(report)} for job_id, report in reports.items()]
         print_document({"results": pulled})

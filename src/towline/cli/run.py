@@ -133,7 +133,7 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, se
         view.submitted(job.record)
         return await follow(job, view, cluster=manner.cluster)
     except OSError:
-        say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.id} goes on")
+        say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.reference} goes on")
         raise
 
 
@@ -154,6 +154,6 @@ def _print_submitted(record: JobRecord, *, as_json: bool) -> None:
     if as_json:
         print_document({"job": job_as_dict(record)})
         return
-    print(record.id, flush=True)
+    print(record.reference, flush=True)
     if sys.stderr.isatty():
         StatusLine().say(wording.submitted(record))

@@ -107,6 +107,7 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--comment", "comment", "Comment for the site and for yourself.", "TEXT"),
         SpecOption("--sbatch", "sbatch", "Further option of sbatch, without --.", "NAME[=VALUE]", many=True),
     ),
+    "Many at once": (SpecOption("--array", "array", "One task for each number; %M runs M at a time.", "0-99[%M]"),),
     "Other jobs first (each by id, Slurm id or name)": (
         SpecOption("--afterok", "depends_on", "Start once that job has succeeded.", "JOB", many=True),
         SpecOption("--afterany", "depends_on", "Start once that job has ended.", "JOB", many=True),

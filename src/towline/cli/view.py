@@ -70,6 +70,8 @@ class TextView:
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._status.say(wording.submitted(record))
+        if record.tasks is not None:
+            self._status.say(f"its tasks have a log each: towline logs {record.id}_{min(record.tasks.numbers)}")
 
     def held(self, hold: Held) -> None:  # noqa: D102
         self._status.update(wording.held(hold))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
+from towline.engine.arrays import shortened
 from towline.engine.events import Held
-from towline.models.job import Attempt, JobRecord, JobState
+from towline.models.job import Attempt, JobRecord, JobState, Tasks
 
 _COLOURS = {
     JobState.SUCCEEDED: GREEN,
@@ -24,20 +25,22 @@ def colour_of(record: JobRecord) -> str:
 def submitted(record: JobRecord) -> str:
     """That a job was submitted, and under which numbers."""
     slurm = f" as Slurm job {record.last.slurm_id}" if record.last.slurm_id else ""
-    return f"job {record.id} ({record.name}) submitted to {record.cluster}{slurm}"
+    return f"job {record.reference} ({record.name}) submitted to {record.cluster}{slurm}"
 
 
 def progress(record: JobRecord) -> str:
     """What the job is doing now."""
     attempt = record.last
     again = f" (attempt {attempt.number})" if attempt.number > 1 else ""
+    if record.tasks is not None and record.state is JobState.RUNNING:
+        return f"job {record.reference} is running{_because(record)}"
     if record.state is JobState.RUNNING:
-        return f"job {record.id} is running{f' on {attempt.nodes}' if attempt.nodes else ''}{again}"
+        return f"job {record.reference} is running{f' on {attempt.nodes}' if attempt.nodes else ''}{again}"
     if record.state is JobState.SUBMITTING:
-        return f"job {record.id} is being submitted{_because(record)}"
+        return f"job {record.reference} is being submitted{_because(record)}"
     if record.state is JobState.PENDING:
-        return f"job {record.id} is waiting{again}{_because(record)}"
-    return f"job {record.id} is {record.state}{again}{_because(record)}"
+        return f"job {record.reference} is waiting{again}{_because(record)}"
+    return f"job {record.reference} is {record.state}{again}{_because(record)}"
 
 
 def no_answer(reason: str) -> str:
@@ -55,12 +58,13 @@ def verdict(record: JobRecord) -> str:
     ran = elapsed(record.last)
     after = f" after {ran}" if ran else ""
     if record.state is JobState.SUCCEEDED:
-        return f"job {record.id} succeeded{after}"
+        return f"job {record.reference} succeeded{after}"
     if record.state is JobState.FAILED:
-        return f"job {record.id} failed{_with_code(record.last)}{after}{_because(record)}"
+        return f"job {record.reference} failed{_with_code(record.last)}{after}{_because(record)}"
     if record.state is JobState.CANCELLED:
-        return f"job {record.id} was cancelled{after if ran != '0s' else ''}{f': {record.note}' if record.note else ''}"
-    return f"job {record.id} is {record.state}{after}{_because(record)}"
+        because = f": {record.note}" if record.note else ""
+        return f"job {record.reference} was cancelled{after if ran != '0s' else ''}{because}"
+    return f"job {record.reference} is {record.state}{after}{_because(record)}"
 
 
 def elapsed(attempt: Attempt) -> str:
@@ -70,13 +74,24 @@ def elapsed(attempt: Attempt) -> str:
     return duration(attempt.ended - attempt.started)
 
 
+def tasks_text(tasks: Tasks) -> str:
+    """How many of an array's tasks are in each state, and which of them failed or run."""
+    counted = {state: numbers for state, numbers in tasks.by_state().items() if numbers}
+    named = (JobState.RUNNING, JobState.FAILED, JobState.CANCELLED)
+    return f"{tasks.asked}: " + ", ".join(
+        f"{len(numbers)} {state}" + (f" ({shortened(numbers)})" if state in named else "")
+        for state, numbers in counted.items()
+    )
+
+
 def exit_text(attempt: Attempt) -> str:
     """An attempt's exit code, with its rank and with a mark when it is Slurm's word only."""
     if attempt.exit_code is None:
         return ""
+    task = f", task {attempt.task}" if attempt.task is not None else ""
     rank = f", rank {attempt.failed_rank}" if attempt.failed_rank is not None else ""
     source = ", as Slurm has it" if attempt.exit_source == "slurm" else ""
-    return f"{attempt.exit_code}{rank}{source}"
+    return f"{attempt.exit_code}{task}{rank}{source}"
 
 
 def _with_code(attempt: Attempt) -> str:

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import re
+
+from towline.engine.arrays import shortened, task_of
 from towline.engine.store import Store
 from towline.models.errors import Ambiguous, NotFound
 from towline.models.ids import is_job_id
 from towline.models.job import JobRecord
+
+_TASK = re.compile(r"(.+?)(?:_([0-9]{1,7})|\[([0-9]{1,7})\])")
 
 
 def find_job(store: Store, cluster: str, reference: str) -> JobRecord:
     """The job that the reference means.
 
     An id comes first, then a Slurm id (the newest job that had it, for ids repeat), then a name: the one job of
-    that name that has not ended, else the newest that has.
+    that name that has not ended, else the newest that has. Each with `_3` or `[3]` behind it is that task of an array.
 
     Raises:
         NotFound: no job of this store answers to it.
         Ambiguous: several jobs of that name have not ended.
     """
+    try:
+        return _job(store, cluster, reference)
+    except Ambiguous:
+        raise
+    except NotFound:
+        if not (found := _TASK.fullmatch(reference)):
+            raise
+    return _task(_job(store, cluster, found[1]), int(found[2] or found[3]))
+
+
+def _task(job: JobRecord, number: int) -> JobRecord:
+    if job.tasks and number in job.tasks.numbers:
+        return task_of(job, number)
+    has = f"Its tasks are {shortened(job.tasks.numbers)}." if job.tasks else "It is no array."
+    raise NotFound(f"job {job.id} ({job.name}) has no task {number}", why=has, fix=f"See `towline status {job.id}`.")
+
+
+def _job(store: Store, cluster: str, reference: str) -> JobRecord:
     if is_job_id(reference) and (job := store.job(reference)):
         return _on_cluster(job, cluster)
-    slurm_id = reference.split("_")[0].split("+")[0]
+    slurm_id = reference.split("+")[0]
     if slurm_id.isdigit() and (jobs := store.by_slurm_id(slurm_id, cluster)):
         return jobs[0]
     return _named(store.by_name(reference, cluster), cluster, reference)

@@ -41,15 +41,15 @@ async def cancel(session: Session, record: JobRecord) -> JobRecord:
             return _withdrawn(session, record)
     answer = await _tell(session, record)
     if record.state is JobState.SUBMITTING and not answer.told:
-        return _withdrawn(session, record)
+        return _withdrawn(session, record)  # of an array's task only this task: its mark keeps it from starting
     return await _confirmed(session, record)
 
 
 async def _tell(session: Session, record: JobRecord) -> CancelAnswer:
     attempt = record.last
-    known = [SlurmId(each.slurm_id, each.slurm_cluster) for each in record.attempts if each.slurm_id]
+    ids = [SlurmId(each.slurm_id.partition("_")[0], each.slurm_cluster) for each in record.attempts if each.slurm_id]
     token = attempt_token(record.name, record.id, attempt.number)
-    outcome = await session.call(cancel_call(record.directory, token, known, session.profile.setup))
+    outcome = await session.call(cancel_call(record.directory, token, ids, session.profile.setup, record.task))
     if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
         raise error
     answer = parse_cancel(expect_done(outcome, "cancelling the job").decode("utf-8", "replace"))
@@ -65,7 +65,8 @@ async def _tell(session: Session, record: JobRecord) -> CancelAnswer:
 def _withdrawn(session: Session, record: JobRecord) -> JobRecord:
     """A job that Slurm never had: marked on the cluster, so that a submission still on its way starts nothing."""
     done = dataclasses.replace(record, state=JobState.CANCELLED, note="cancelled before Slurm had it")
-    session.store.save(done)
+    if record.task is None:
+        session.store.save(done)
     return done
 
 

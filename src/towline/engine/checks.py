@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from towline.engine.fitting import RULES, Rule, takes
 from towline.engine.redaction import looks_secret
 from towline.engine.standing import ENFORCING_ACCOUNTS, account_of, associations_of, enforces, qos_of, time_bounds
+from towline.models.array import parse_tasks
 from towline.models.image import Image
 from towline.models.parts import shared_path
 from towline.models.plan import Check, Verdict
@@ -280,4 +281,17 @@ def _outputs(spec: JobSpec, _: SiteFacts) -> Check | None:
 
 
 _RIGHTS = (_account, _qos, _licenses)
-_OWN = (_unlimited, _grace, _tokens, _inputs, _outputs)
+
+
+def _array(spec: JobSpec, facts: SiteFacts) -> Check | None:
+    """Slurm counts from 0 to MaxArraySize - 1 (slurm.conf(5))."""
+    if not spec.array:
+        return None
+    tasks, limit = parse_tasks(spec.array), facts.max_array_size
+    if limit is not None and max(tasks) >= limit:
+        why = f"{max(tasks)} is the highest number of a task, and {facts.cluster} takes numbers below {limit}"
+        return Check("array", Verdict.FAILS, why, "Count from 0, or give each task several items to work on.")
+    return Check("array", Verdict.OK, f"{len(tasks)} tasks")
+
+
+_OWN = (_unlimited, _grace, _tokens, _inputs, _outputs, _array)

@@ -12,6 +12,7 @@ from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine import cancelling, following, homecoming, observation, submission
 from towline.engine.addressing import find_job
+from towline.engine.arrays import task_of
 from towline.engine.dependencies import settle
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.looking import looked_at
@@ -184,6 +185,11 @@ class AsyncJob:
         """The job after one poll."""
         (self.record,) = await observation.poll(self._session, [self.record])
         return self.record
+
+    def tasks(self) -> tuple[AsyncJob, ...]:
+        """The tasks of an array, each as a job; none for any other job."""
+        numbers = sorted(self.record.tasks.numbers) if self.record.tasks else ()
+        return tuple(AsyncJob(self._session, task_of(self.record, number)) for number in numbers)
 
     async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
         """State changes and the log as it grows; ends when the job has ended and the last byte is there.

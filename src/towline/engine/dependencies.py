@@ -21,7 +21,7 @@ from towline.models.spec import JobSpec
 from towline.slurm.calls import PollTarget
 from towline.slurm.parse import SlurmId
 
-_SLURM_ID = re.compile(r"\d+(?:_\d+)?")
+_SLURM_ID = re.compile(r"[0-9]+(?:_[0-9]+)?")
 
 _NEVER = {
     "afterok": (JobState.FAILED, JobState.CANCELLED),

@@ -179,6 +179,10 @@ class Job:
         """See `AsyncJob.status`."""
         return self._loop.wait(self._job.status())
 
+    def tasks(self) -> tuple[Job, ...]:
+        """See `AsyncJob.tasks`."""
+        return tuple(Job(self._loop, job) for job in self._job.tasks())
+
     def follow(self, *, tail: int | None = None) -> Iterator[Event]:
         """See `AsyncJob.follow`."""
         return self._loop.iterate(self._job.follow(tail=tail))

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Literal, cast
 
 from towline.engine import observation
 from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
@@ -20,7 +19,7 @@ from towline.engine.session import Session
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Operation
-from towline.storage.logs import FILES, MOST_BYTES, LogAnswer, log_arguments, parse_logs, parse_tail
+from towline.storage.logs import MOST_BYTES, LogAnswer, log_arguments, log_files, parse_logs, parse_tail
 from towline.storage.scripts import script
 
 PATIENCE = 600.0
@@ -36,11 +35,15 @@ class _Reader:
     session: Session
     record: JobRecord
     attempt: int = 1
-    offsets: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FILES, 0))
+    offsets: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._streams = log_files(self.record.task)
+        self.offsets = dict.fromkeys(self._streams, 0)
 
     async def look(self) -> LogAnswer:
         """One look at the attempt's files, from where the last one ended."""
-        arguments = log_arguments(self.record.directory, self.attempt, self.offsets)
+        arguments = log_arguments(self.record.directory, self.attempt, self.offsets, self.record.task)
         outcome = await self.session.run(Operation("read logs", script("read-logs"), arguments))
         return parse_logs(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
 
@@ -50,12 +53,12 @@ class _Reader:
         for each in answer.slices:
             self.offsets[each.name] += len(each.data)
             if each.data:
-                chunks.append(LogChunk(cast("Literal['out', 'err']", FILES[each.name]), each.data))
+                chunks.append(LogChunk(self._streams[each.name], each.data))
         return tuple(chunks)
 
     async def skip_to_tail(self, lines: int) -> None:
         """Move to the last lines of each file."""
-        arguments = (self.record.directory, str(self.attempt), str(lines), *FILES)
+        arguments = (self.record.directory, str(self.attempt), str(lines), *self.offsets)
         outcome = await self.session.run(Operation("tail logs", script("tail-logs"), arguments))
         self.offsets = parse_tail(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
 
@@ -70,9 +73,16 @@ async def read_logs(session: Session, record: JobRecord, *, tail: int | None) ->
     reader = _Reader(session, record, attempt=max(record.last.number, 1))
     if tail is not None:
         await reader.skip_to_tail(tail)
-    while chunks := reader.take(await reader.look()):
+    answer = await reader.look()
+    if answer.newest > reader.attempt:
+        reader.move_to(answer.newest)
+        if tail is not None:
+            await reader.skip_to_tail(tail)
+        answer = await reader.look()
+    while chunks := reader.take(answer):
         for chunk in chunks:
             yield chunk
+        answer = await reader.look()
 
 
 async def follow(
@@ -80,7 +90,8 @@ async def follow(
 ) -> AsyncIterator[Event]:
     """State changes and, with `logs`, the log as it grows, until the job has ended and the last byte is there.
 
-    A connection that fails is tried again with growing pauses.
+    A connection that fails is tried again with growing pauses. Of an array the state is told only: its tasks have a log
+    each.
 
     Raises:
         Unreachable: the cluster did not answer for `PATIENCE` seconds.
@@ -108,7 +119,7 @@ class _Watch:
         self.session = session
         self.record = record
         self.reader = _Reader(session, record, attempt=max(record.last.number, 1))
-        if not logs:
+        if not logs or record.tasks is not None:
             self.reader.offsets = {}
         self.finished = False
         self._more = False

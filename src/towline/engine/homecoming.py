@@ -25,7 +25,7 @@ _NAMED = 20
 
 async def list_results(session: Session, record: JobRecord) -> tuple[ResultFile, ...]:
     """The files below the job's results directory, sorted by path."""
-    return result_files(await _listed(session.remote, record.directory, record))
+    return result_files(await _listed(session.remote, _place(record), record))
 
 
 async def pull(
@@ -50,7 +50,7 @@ async def _pulled(
 
     async def look() -> Tree:
         nonlocal refused
-        tree, refused = admit(await _listed(transfers.remote, transfers.there(record.directory), record), FOLDER)
+        tree, refused = admit(await _listed(transfers.remote, transfers.there(_place(record)), record), FOLDER)
         return tree
 
     def told(files: int, files_total: int, count: int, total: int) -> None:
@@ -58,7 +58,7 @@ async def _pulled(
             progress(Progress(files, files_total, count, total))
 
     try:
-        report = await TreePull(transfers, f"{record.directory}/results", dest, told).run(look)
+        report = await TreePull(transfers, _place(record), dest, told).run(look)
     except OSError as error:
         raise TransferFailed(
             f"the results of job {record.id} could not be written to {dest}",
@@ -70,6 +70,11 @@ async def _pulled(
     return PullReport(
         len(report.tree.files), size, dest, refused, report.received, report.kept, report.grown, report.way
     )
+
+
+def _place(record: JobRecord) -> str:
+    """The directory of a job's results, or of one task's."""
+    return f"{record.directory}/results" + ("" if record.task is None else f"/{record.task}")
 
 
 async def _listed(remote: Remote, directory: str, record: JobRecord) -> Tree:
@@ -92,10 +97,10 @@ def _check(record: JobRecord, report: TreeReport, refused: Sequence[str]) -> Non
 
 
 def _gone(record: JobRecord, directory: str) -> NotFound:
-    mapped = "" if directory == record.directory else " Is `path_map` right for it?"
+    mapped = "" if directory == _place(record) else " Is `path_map` right for it?"
     return NotFound(
         f"job {record.id} has no results directory on the cluster",
-        why=f"{directory}/results is not there or may not be read.{mapped}",
+        why=f"{directory} is not there or may not be read.{mapped}",
         fix="See with `towline status` whether the job was ever submitted.",
     )
 

@@ -6,10 +6,11 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
+from towline.engine import arrays
 from towline.engine.outcomes import check_ending, expect_done, last_words
 from towline.engine.recovery import recover, settle_contest
 from towline.engine.session import Session
-from towline.engine.verdict import conclude, evidence_of, with_new_attempts
+from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude, evidence_of, slurm_id_of, with_new_attempts
 from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
 from towline.models.site import SiteFacts
@@ -22,6 +23,9 @@ from towline.slurm.submission import environment_error
 
 FACTS_SECONDS = 3600.0
 """How long kept facts about a site count; a check that fails on kept facts is made again on new ones."""
+
+LOOKS = 100
+"""Forgotten tasks of one array whose own records are read in one poll."""
 
 
 async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFacts, bool]:
@@ -53,30 +57,45 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> tuple[JobRecor
     Returns:
         The jobs as they are known now, in the order given.
 
-    One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own.
+    One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own, and for
+    arrays of which tasks have failed or have left the queue. What is seen of a single task is told and not kept.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: nothing was learnt, and nothing changed.
     """
-    alive = [record for record in records if not record.state.ended]
-    requeued: list[JobRecord] = []
+    known = {record.reference: record for record in records}
+    alive = [_open(record) for record in known.values() if not record.state.ended or _unseen(record)]
     if alive:
         answer = await ask(session, [_target(record) for record in alive])
         grown = [with_new_attempts(record, evidence_of(answer, record)) for record in alive]
         requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
-        await _learn(session, [new for old, new in zip(alive, grown, strict=True) if new is old], answer)
-    if requeued:
-        await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]))
-    return tuple(session.store.job(record.id) or record for record in records)
+        known |= await _learn(session, [new for old, new in zip(alive, grown, strict=True) if new is old], answer)
+        if requeued:
+            known |= await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]))
+    return tuple(_of(record, known[record.reference]) for record in records)
 
 
-async def ask(session: Session, targets: Sequence[PollTarget]) -> PollAnswer:
+def _of(before: JobRecord, after: JobRecord) -> JobRecord:
+    """What is known after a look; a task that ended stays ended when there is nothing of it to be seen any more."""
+    return before if before.state.ended and not after.state.ended else after
+
+
+def _unseen(record: JobRecord) -> bool:
+    """Whether this is a task of which nothing but its state is known: arrays keep no more of most of theirs."""
+    return record.task is not None and not record.last.slurm_state
+
+
+def _open(record: JobRecord) -> JobRecord:
+    return dataclasses.replace(record, state=JobState.RUNNING) if record.state.ended else record
+
+
+async def ask(session: Session, targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> PollAnswer:
     """What Slurm and the job directories say of these attempts; nothing is written down.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: there was no whole answer.
     """
-    call = poll_call(session.profile.root, targets, session.profile.setup)
+    call = poll_call(session.profile.root, targets, session.profile.setup, accounts)
     outcome = await session.call(call)
     _check(outcome, "asking for the state of the jobs")
     answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))
@@ -92,22 +111,61 @@ async def ask(session: Session, targets: Sequence[PollTarget]) -> PollAnswer:
 def _target(record: JobRecord) -> PollTarget:
     attempt = record.last
     slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id else None
-    return PollTarget(record.id, attempt.number, slurm)
+    return PollTarget(record.id, attempt.number, slurm, record.task, array=record.tasks is not None)
 
 
-async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAnswer) -> None:
+async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAnswer) -> dict[str, JobRecord]:
+    """Write down what is known now; the result is the jobs by what names them."""
     found = [(record, evidence_of(answer, record)) for record in records]
-    known = [(conclude(record, evidence, time.time()), evidence) for record, evidence in found]
+    known = [(await _concluded(session, record, evidence, answer), evidence) for record, evidence in found]
     # A job that has ended is not looked at again, so this comes first.
-    kept = await _forget_secrets(session, [record for record, evidence in known if evidence.files.secrets])
+    kept = await _forget_secrets(
+        session, [record for record, evidence in known if evidence.files.secrets and record.task is None]
+    )
+    now = {record.reference: record for record, _ in known}
     for record, evidence in known:
-        record = dataclasses.replace(record, note=_with_kept(record, kept))
-        if record != session.store.job(record.id):
-            session.store.save(record)
-        if record.state is JobState.SUBMITTING:
-            await recover(session, record)
-        elif evidence.files.contested and not record.state.ended:
-            await settle_contest(session, record)
+        if record.task is None:
+            record = dataclasses.replace(record, note=_with_kept(record, kept))
+            now[record.reference] = await _write_down(session, record, contested=evidence.files.contested)
+    return now
+
+
+async def _concluded(session: Session, record: JobRecord, evidence: Evidence, answer: PollAnswer) -> JobRecord:
+    slurm = slurm_id_of(record.last, evidence.files)
+    if record.tasks is not None and slurm is not None:
+        return await _count_tasks(session, record, slurm, answer)
+    return conclude(record, evidence, time.time())
+
+
+async def _write_down(session: Session, record: JobRecord, *, contested: bool) -> JobRecord:
+    if record != session.store.job(record.id):
+        session.store.save(record)
+    if record.state is JobState.SUBMITTING:
+        await recover(session, record)
+    elif contested and not record.state.ended:
+        await settle_contest(session, record)
+    return session.store.job(record.id) or record
+
+
+async def _count_tasks(session: Session, record: JobRecord, slurm: SlurmId, answer: PollAnswer) -> JobRecord:
+    """An array after a poll, with a closer look at tasks that failed or that Slurm has forgotten."""
+    query = answer.asked("squeue", slurm)
+    if query is None or not query.answered:
+        return record
+    files = evidence_of(answer, record).files
+    found = arrays.count(record, slurm, answer, files)
+    if found.missing:
+        told = await ask(session, (), [slurm])
+        found = arrays.count(found.record, slurm, told, files)
+        if answer.task_rows(slurm) and arrays.accounted(told, slurm):
+            found = arrays.without_missing(found, files)
+    looks = list(arrays.to_look_at(found.record))
+    if time.time() - record.created > GRACE_SECONDS:
+        looks += sorted(found.missing)[:LOOKS]
+    if not looks:
+        return found.record
+    seen = await poll(session, [_open(arrays.task_of(found.record, task)) for task in looks])
+    return arrays.with_looks(found.record, seen, cancelled=files.cancelled)
 
 
 async def _forget_secrets(session: Session, records: Sequence[JobRecord]) -> tuple[str, ...]:

@@ -121,6 +121,7 @@ def _batch_script(
         job_id=job_id,
         token=token,
         command_line=spec.command_line,
+        array=spec.array or "",
         nodes=wanted.nodes,
         tasks_per_node=wanted.tasks_per_node,
         gpus_per_node=wanted.gpus_per_node,

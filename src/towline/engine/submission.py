@@ -23,7 +23,7 @@ from towline.engine.session import Session
 from towline.launch.files import SECRETS, secrets_file
 from towline.models.errors import ConfigError, OutcomeUnknown, SlurmUnavailable, TowlineError
 from towline.models.image import Image
-from towline.models.job import Attempt, JobRecord, JobState
+from towline.models.job import Attempt, JobRecord, JobState, Tasks
 from towline.models.plan import Plan
 from towline.models.secrets import Secret
 from towline.remote.base import Ending, Outcome
@@ -81,6 +81,7 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
         created=time.time(),
         attempts=(Attempt(),),
         command=plan.spec.command_line,
+        tasks=Tasks.of(plan.spec.array) if plan.spec.array else None,
     )
     try:
         session.store.intend(record, plan.spec)

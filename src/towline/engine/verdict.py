@@ -41,7 +41,7 @@ class Evidence:
 
 def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
     """The part of a poll's answer that is about one job's newest attempt."""
-    files = answer.attempts.get((record.id, record.last.number), AttemptFiles())
+    files = answer.attempts.get((record.id, record.last.number, record.task), AttemptFiles())
     slurm = slurm_id_of(record.last, files)
     if slurm is None:
         return Evidence(files)
@@ -72,12 +72,14 @@ def with_new_attempts(record: JobRecord, evidence: Evidence) -> JobRecord:
     The attempt that was the newest so far has ended as accounting says, if it says so already.
     """
     last, newest = record.last, evidence.files.newest
-    if newest <= last.number:
+    if newest <= last.number or record.tasks is not None:  # the tasks of an array are started again one by one
         return record
     rows = evidence.history.earlier if evidence.history else ()
     words = dict(zip(range(last.number, newest), (row.word for row in rows[-(newest - last.number) :]), strict=False))
     slurm = slurm_id_of(last, evidence.files) or SlurmId("")
-    added = [Attempt(number, slurm.id, slurm.cluster) for number in range(last.number + 1, newest + 1)]
+    added = [
+        Attempt(number, slurm.id, slurm.cluster, task=record.task) for number in range(last.number + 1, newest + 1)
+    ]
     ended = [
         dataclasses.replace(attempt, slurm_state=words.get(attempt.number, "REQUEUED"), reason="")
         for attempt in (last, *added[:-1])
@@ -100,7 +102,7 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
     attempt, state = _from_slurm(attempt, evidence, record.state)
     if state.ended:
         attempt, state = _with_end(attempt, state, evidence)
-    elif evidence.absent and now - record.created > GRACE_SECONDS:
+    elif evidence.absent and (now - record.created > GRACE_SECONDS or _never_began(record, evidence)):
         return _vanished(record, attempt, evidence)
     state = JobState.PENDING if state is JobState.SUBMITTING else state
     record = dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt))
@@ -178,15 +180,21 @@ def _with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
 def _own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:
     end = end_record(files.end) if files.end else None
     stopped = end is not None and end.verdict in ("stopped", "cancelled")
-    foreign = files.claim not in ("", attempt.slurm_id)
+    foreign = files.claim not in ("", attempt.slurm_id.partition("_")[0])
     return None if end is None or stopped or foreign else end
+
+
+def _never_began(record: JobRecord, evidence: Evidence) -> bool:
+    """Whether this is an array's task that was cancelled while it waited: Slurm keeps no record of such a one."""
+    return record.task is not None and evidence.files.cancelled and evidence.files.start is None
 
 
 def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRecord:
     """A job that neither queue nor accounting has any more: its own record, else cancelled by inference."""
     end = _own_end(attempt, evidence.files)
     if end is None:
-        state, note = JobState.CANCELLED, "cancelled (inferred: Slurm has forgotten the job and it left no end)"
+        note = "cancelled (inferred: Slurm has forgotten the job and it left no end)"
+        state, note = JobState.CANCELLED, "" if _never_began(record, evidence) else note
     else:
         state = JobState.FAILED if end.code else JobState.SUCCEEDED
         note = "Slurm has forgotten the job; this is its own record"

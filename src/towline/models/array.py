@@ -9,7 +9,7 @@ MOST_TASKS = 1_000_000
 LARGEST_INDEX = 4_000_000
 """Slurm's own bound: MaxArraySize is at most 4000001 (slurm.conf(5))."""
 
-_RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?")
+_RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7})(?::([0-9]{1,7}))?)?")
 
 
 def parse_tasks(text: str) -> frozenset[int]:

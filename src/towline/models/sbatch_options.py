@@ -32,6 +32,7 @@ EITHER = frozenset({"nice", "oversubscribe", "propagate"})
 
 FIELDS = {
     "account": "account",
+    "array": "array",
     "begin": "begin",
     "comment": "comment",
     "constraint": "constraint",
@@ -71,7 +72,6 @@ _LAYOUT = "the number of tasks on each node is fixed by resources.tasks_per_node
 _IDENTITY = "the job's directory belongs to you, and another user's job could not use it"
 
 BREAKING = {
-    "array": "one job of Towline is one job of Slurm unless the spec says otherwise",
     "bbf": "it names a file on the login host, which is not part of the job",
     "chdir": _OUTSIDE,
     "cluster-constraint": "a lost answer is looked up on one cluster only",

@@ -147,6 +147,7 @@ class SiteFacts:
         version: Slurm's version, for example `22.05.8`.
         partitions: in the order that Slurm lists them.
         message_timeout: Slurm's MessageTimeout in seconds (slurm.conf(5), default 10).
+        max_array_size: Slurm's MaxArraySize: the numbers of an array's tasks are below it; None when not known.
         asked: when, in seconds since 1970 on this machine's clock.
         enforces: what accounting refuses: words of AccountingStorageEnforce (slurm.conf(5)).
         part_limits: EnforcePartLimits: `NO`, `ANY` or `ALL` of the asked partitions must be able to take a job.
@@ -169,6 +170,7 @@ class SiteFacts:
     qoses: tuple[Qos, ...] | None = None
     groups: tuple[str, ...] | None = None
     licenses: tuple[tuple[str, int], ...] | None = None
+    max_array_size: int | None = None
 
     def qos(self, name: str) -> Qos | None:
         """The QOS of that name, or None."""

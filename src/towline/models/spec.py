@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from towline.models.array import check_array
 from towline.models.dependency import AnyDependency, as_dependencies
 from towline.models.fields import (
     ClusterPath,
@@ -84,6 +85,8 @@ class JobSpec(Model):
         comment: comment for the user and the site (some sites read policy from it), added to the profile's.
         labels: names and texts of your own, kept with the job.
         sbatch: further options of `sbatch`, name → value; empty for those that take none.
+        array: numbers of the tasks that one submission starts, each with a log, an exit code and results of its own:
+            `0-99`, `1,3,5`, `0-99:10`, or `0-99%8` for 8 at a time. What is asked for is given to each task.
         depends_on: what must have become of other jobs first: `JOB` (which must succeed), `KIND:JOB`, or in Python a
             job object; see `towline.models.dependency`.
     """
@@ -120,6 +123,7 @@ class JobSpec(Model):
     comment: Line = ""
     labels: Labels = Field(default_factory=dict)
     sbatch: SbatchOptions = Field(default_factory=dict)
+    array: Annotated[str, AfterValidator(check_array)] | None = None
     depends_on: Annotated[tuple[AnyDependency, ...], BeforeValidator(as_dependencies)] = ()
 
     @model_validator(mode="before")
@@ -174,6 +178,12 @@ class JobSpec(Model):
             raise ValueError(f"secrets: {doubled[0]} is in env, too; take its value out of there")
         if len(set(self.secrets)) < len(self.secrets):
             raise ValueError("secrets: a name stands there twice")
+        return self
+
+    @model_validator(mode="after")
+    def _corresponding_tasks(self) -> JobSpec:
+        if self.array is None and any(each.kind == "aftercorr" for each in self.depends_on):
+            raise ValueError("depends_on: aftercorr pairs the tasks of two arrays, and this job is no array")
         return self
 
     @classmethod

@@ -42,6 +42,7 @@ class BatchJob:
         token: Slurm's job name, by which a lost submission is found again.
         command_line: the command as a person would type it, for the head's comment.
         attempt: number of the attempt, from 1.
+        array: numbers of the tasks; empty for a job that is no array.
         nodes: number of nodes.
         tasks_per_node: tasks on each node.
         gpus_per_node: GPUs on each node, 0 for none.
@@ -70,6 +71,7 @@ class BatchJob:
     token: str
     command_line: str = ""
     attempt: int = 1
+    array: str = ""
     nodes: int = 1
     tasks_per_node: int = 1
     gpus_per_node: int = 0
@@ -120,6 +122,8 @@ def directives(job: BatchJob) -> tuple[Directive, ...]:
 
 
 def _size(job: BatchJob) -> Iterator[Directive]:
+    if job.array:
+        yield "array", job.array
     yield "nodes", str(job.nodes)
     yield "ntasks-per-node", str(job.tasks_per_node)
     yield from _generic(job)
@@ -190,8 +194,9 @@ def _when(job: BatchJob) -> Iterator[Directive]:
 def _files(job: BatchJob) -> Iterator[Directive]:
     logs = f"{job.directory}/attempts/{job.attempt}".replace("%", "%%")
     yield "chdir", job.directory
-    yield "output", f"{logs}/main.out"
-    yield "error", f"{logs}/main.err"
+    task = "-%a" if job.array else ""
+    yield "output", f"{logs}/main{task}.out"
+    yield "error", f"{logs}/main{task}.err"
     yield "open-mode", "append"
 
 

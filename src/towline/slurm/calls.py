@@ -137,15 +137,28 @@ def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False
     return Call("find", script("find"), args, _setup(setup))
 
 
-def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "") -> Call:
-    """Look at any number of attempts; read the answer with `towline.slurm.poll.parse_poll`."""
-    files = {**_setup(setup), **build_poll_input(targets)}
+def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", accounts: Sequence[SlurmId] = ()) -> Call:
+    """Look at any number of attempts; read the answer with `towline.slurm.poll.parse_poll`.
+
+    Args:
+        root: absolute path of Towline's directory on the shared file system.
+        targets: the attempts.
+        setup: the profile's shell line.
+        accounts: arrays of which accounting is asked for every task, for the queue has forgotten some.
+    """
+    files = {**_setup(setup), **build_poll_input(targets, accounts)}
     return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files)
 
 
-def cancel_call(directory: str, token: str, ids: Sequence[SlurmId] = (), setup: str = "") -> Call:
-    """Cancel a job: by the ids known here, by those in its directory, and by its token (empty for none)."""
-    return Call("cancel", script("cancel"), (directory, token, *map(str, ids)), _setup(setup))
+def cancel_call(
+    directory: str, token: str, ids: Sequence[SlurmId] = (), setup: str = "", task: int | None = None
+) -> Call:
+    """Cancel a job: by the ids known here, by those in its directory, and by its token (empty for none).
+
+    With `task` only this task of the array that has these ids is cancelled.
+    """
+    which = "-" if task is None else str(task)
+    return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), _setup(setup))
 
 
 def forget_call(directories: Sequence[str]) -> Call:

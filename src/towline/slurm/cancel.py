@@ -17,7 +17,7 @@ class CancelAnswer:
 
     Attributes:
         marked: whether the job directory says `cancelled` now; False when there is no such directory.
-        told: ids that scancel was told to end.
+        told: ids that scancel was told to end, of tasks like `12_3`.
         failed: what Slurm or the file system said when it could not be done; empty when all went well.
         looked_up: whether jobs were also looked for by token; if not, one may exist whose id is not known.
     """

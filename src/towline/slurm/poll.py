@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from towline.models.array import parse_tasks
 from towline.slurm.commands import chunks
 from towline.slurm.frames import Frame, is_complete, parse_frames, plain_id
 from towline.slurm.parse import JobHistory, QueueRow, SlurmId, parse_sacct, parse_sbatch, parse_squeue
@@ -24,11 +25,15 @@ class PollTarget:
         job_id: Towline's id; None for a job that is not Towline's, of which only Slurm knows.
         attempt: number of the attempt.
         slurm: Slurm's id, None while it is not known.
+        task: number of an array's task, when this is about one; then `slurm` is like `12_3`.
+        array: whether `slurm` is an array's, whose tasks are wanted in sum.
     """
 
     job_id: str | None
     attempt: int
     slurm: SlurmId | None = None
+    task: int | None = None
+    array: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class AttemptFiles:
 
     Attributes:
         present: whether the job directory exists.
-        cancelled: whether the job was cancelled.
+        cancelled: whether the job, or this task of it, was cancelled.
         newest: the highest attempt number from the one asked for on, 0 when that one is not there.
         secrets: whether the values of the job's secrets are still there.
         contested: whether it was submitted twice, so that there may be a second job for it.
@@ -102,14 +107,14 @@ class PollAnswer:
         queries: every query with its exit code.
         queue: rows of squeue by (cluster, id).
         accounting: rows of sacct by (cluster, id).
-        attempts: files by (job id, attempt).
+        attempts: files by (job id, attempt, number of an array's task or None).
     """
 
     complete: bool
     queries: tuple[Query, ...]
     queue: Mapping[tuple[str, str], QueueRow]
     accounting: Mapping[tuple[str, str], JobHistory]
-    attempts: Mapping[tuple[str, int], AttemptFiles]
+    attempts: Mapping[tuple[str, int, int | None], AttemptFiles]
 
     def row(self, slurm: SlurmId) -> QueueRow | None:
         """The job's row in the queue; it may have ended a little while ago."""
@@ -119,28 +124,57 @@ class PollAnswer:
         """The job's runs in accounting; only asked for when the queue did not have it, or it had ended there."""
         return self.accounting.get((slurm.cluster, slurm.id))
 
+    def task_rows(self, slurm: SlurmId) -> tuple[tuple[frozenset[int], QueueRow], ...]:
+        """The queue's rows about an array, with the numbers of the tasks that each one is about."""
+        rows = (row for (cluster, _), row in self.queue.items() if cluster == slurm.cluster)
+        return tuple((tasks, row) for row in rows if (tasks := tasks_of(row.id, slurm.id)))
+
+    def task_histories(self, slurm: SlurmId) -> tuple[tuple[frozenset[int], JobHistory], ...]:
+        """The same from accounting."""
+        found = (each for (cluster, _), each in self.accounting.items() if cluster == slurm.cluster)
+        return tuple((tasks, each) for each in found if (tasks := tasks_of(each.newest.id, slurm.id)))
+
     def asked(self, command: str, slurm: SlurmId) -> Query | None:
         """The query of `squeue` or `sacct` that asked for this job, None when there was none."""
         return next((query for query in self.queries if _covers(query, command, slurm)), None)
 
 
-def build_poll_input(targets: Sequence[PollTarget]) -> dict[str, bytes]:
+def tasks_of(row_id: str, array: str) -> frozenset[int]:
+    """The tasks that a row is about: `12_3` or `12_[4-9,12%8]`; none when it is not about that array."""
+    base, mark, tasks = row_id.partition("_")
+    if base != array or not mark:
+        return frozenset()
+    try:
+        return parse_tasks(tasks.strip("[]"))
+    except ValueError:
+        return frozenset()
+
+
+def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> dict[str, bytes]:
     """The poll script's files: id lists that fit a command line each, per cluster, and the attempts to look at.
 
     Raises:
         ValueError: an id has a form that no id has.
     """
-    known = [target.slurm for target in targets if target.slurm]
-    clusters = dict.fromkeys(_checked(_CLUSTER, slurm.cluster) for slurm in known)
+    arrays = {target.slurm for target in targets if target.slurm and target.array}
     queries = [
-        f"{cluster or '-'} {','.join(ids)}"
-        for cluster in clusters
-        for ids in chunks(_checked(_SLURM_ID, slurm.id) for slurm in known if slurm.cluster == cluster)
+        f"{cluster or '-'} {','.join(ids)} {','.join(each for each in ids if SlurmId(each, cluster) in arrays) or '-'}"
+        for cluster, ids in _by_cluster([target.slurm for target in targets if target.slurm])
     ]
     attempts = [
-        f"{_checked(_JOB_ID, target.job_id)} {target.attempt}" for target in targets if target.job_id is not None
+        f"{_checked(_JOB_ID, target.job_id)} {target.attempt} {'-' if target.task is None else target.task}"
+        for target in targets
+        if target.job_id is not None
     ]
-    return {"queries": _lines(queries), "jobs": _lines(attempts)}
+    wanted = [f"{cluster or '-'} {','.join(ids)}" for cluster, ids in _by_cluster(accounts)]
+    return {"queries": _lines(queries), "jobs": _lines(attempts), "accounts": _lines(wanted)}
+
+
+def _by_cluster(known: Sequence[SlurmId]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The ids in lists that fit one query each, with the cluster that they belong to."""
+    for cluster in dict.fromkeys(_checked(_CLUSTER, slurm.cluster) for slurm in known):
+        for ids in chunks(_checked(_SLURM_ID, slurm.id) for slurm in known if slurm.cluster == cluster):
+            yield cluster, ids
 
 
 def parse_poll(stdout: str) -> PollAnswer:
@@ -190,21 +224,23 @@ def _query(frame: Frame) -> Query:
     return Query(command, plain_id(cluster), tuple(ids.split(",")), int(code), frame.err)
 
 
-def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int], AttemptFiles]:
-    files: dict[tuple[str, str], dict[str, str]] = {}
+def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int, int | None], AttemptFiles]:
+    files: dict[tuple[str, ...], dict[str, str]] = {}
     for frame in frames:
-        if frame.kind == "file" and len(frame.head) == 4:
-            _, job_id, attempt, name = frame.head
-            files.setdefault((job_id, attempt), {})[name] = frame.out
+        if frame.kind == "file" and len(frame.head) == 5:
+            _, *which, name = frame.head
+            files.setdefault(tuple(which), {})[name] = frame.out
     return {
-        (frame.head[1], int(frame.head[2])): _files(frame, files.get((frame.head[1], frame.head[2]), {}))
+        (frame.head[1], int(frame.head[2]), int(task) if (task := frame.head[3]).isdecimal() else None): _files(
+            frame, files.get(frame.head[1:4], {})
+        )
         for frame in frames
-        if frame.kind == "job" and len(frame.head) == 8 and frame.head[2].isdecimal() and frame.head[5].isdecimal()
+        if frame.kind == "job" and len(frame.head) == 9 and frame.head[2].isdecimal() and frame.head[6].isdecimal()
     }
 
 
 def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
-    _, _, _, present, cancelled, newest, secrets, contested = frame.head
+    *_, present, cancelled, newest, secrets, contested = frame.head
     return AttemptFiles(
         present=present == "yes",
         cancelled=cancelled == "yes",

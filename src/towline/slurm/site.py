@@ -45,6 +45,7 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         qoses=None if qoses is None else parse_qoses(qoses),
         groups=None if groups is None else tuple(groups.split()),
         licenses=None if licenses is None else parse_licenses(licenses),
+        max_array_size=_first_number(settings.get("MaxArraySize", "")),
     )
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+Stream = Literal["out", "err"]
 
 MOST_BYTES = 4 << 20
 """Most bytes of one file in one answer; what is left comes with the next."""
 
-FILES = {"main.out": "out", "main.err": "err"}
-"""The log files of an attempt, and the stream that each one is."""
+
+def log_files(task: int | None) -> dict[str, Stream]:
+    """The log files of an attempt, or of one task of an array, and the stream that each one is."""
+    name = "main" if task is None else f"main-{task}"
+    return {f"{name}.out": "out", f"{name}.err": "err"}
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,10 @@ class LogAnswer:
     slices: tuple[LogSlice, ...]
 
 
-def log_arguments(directory: str, attempt: int, offsets: dict[str, int]) -> tuple[str, ...]:
+def log_arguments(directory: str, attempt: int, offsets: dict[str, int], task: int | None = None) -> tuple[str, ...]:
     """Arguments of the script `read-logs`; `offsets` maps file names to bytes already read."""
     pairs = [word for name, offset in offsets.items() for word in (name, str(offset))]
-    return (directory, str(attempt), str(MOST_BYTES), *pairs)
+    return (directory, str(attempt), "" if task is None else str(task), str(MOST_BYTES), *pairs)
 
 
 def parse_logs(stdout: bytes) -> LogAnswer:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from towline.engine.arrays import task_of
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
@@ -66,6 +67,14 @@ class FakeJob:
     @property
     def id(self) -> str:
         return self.record.id
+
+    @property
+    def reference(self) -> str:
+        return self.record.reference
+
+    def tasks(self) -> tuple[FakeJob, ...]:
+        numbers = sorted(self.record.tasks.numbers) if self.record.tasks else ()
+        return tuple(FakeJob(task_of(self.record, number), self.events) for number in numbers)
 
     async def status(self) -> JobRecord:
         self.calls.append("status")

@@ -43,6 +43,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
     (job,) = towline("status", "42", "--json").document["jobs"]
     assert job == {
         "id": "k3v9x2m4q",
+        "task": None,
         "name": "train",
         "cluster": "fake",
         "state": "failed",
@@ -70,6 +71,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "task": None,
             }
         ],
+        "tasks": None,
     }
 
 

@@ -10,7 +10,7 @@ from tests.unit.engine.records import SPEC, record
 from towline.engine.addressing import find_job
 from towline.engine.store import Store
 from towline.models.errors import Ambiguous, NotFound
-from towline.models.job import Attempt, JobState
+from towline.models.job import Attempt, JobState, Tasks
 
 
 @pytest.fixture
@@ -21,6 +21,8 @@ def store(tmp_path: Path):
     opened.intend(record("a00000003", name="train", state=JobState.RUNNING, attempts=(Attempt(slurm_id="11"),)), SPEC)
     opened.intend(record("a00000004", name="twin", state=JobState.PENDING), SPEC)
     opened.intend(record("a00000005", name="twin", state=JobState.PENDING), SPEC)
+    array = record("a00000006", name="sweep", attempts=(Attempt(slurm_id="13"),), tasks=Tasks.of("0-3"))
+    opened.intend(array, SPEC)
     yield opened
     opened.close()
 
@@ -30,14 +32,17 @@ def store(tmp_path: Path):
     [
         ("a00000001", "a00000001"),
         ("12", "a00000002"),
-        ("12_3", "a00000002"),
+        ("13_3", "a00000006_3"),
+        ("a00000006[0]", "a00000006_0"),
+        ("sweep_2", "a00000006_2"),
+        ("12+1", "a00000002"),
         ("11", "a00000003"),
         ("old", "a00000001"),
         ("train", "a00000003"),
     ],
 )
 def test_a_reference_means_one_job(store: Store, reference: str, job: str) -> None:
-    assert find_job(store, "lab", reference).id == job
+    assert find_job(store, "lab", reference).reference == job
 
 
 def test_two_live_jobs_of_one_name_are_listed_not_guessed(store: Store) -> None:
@@ -47,7 +52,9 @@ def test_two_live_jobs_of_one_name_are_listed_not_guessed(store: Store) -> None:
     assert "a00000005" in error.value.why
 
 
-@pytest.mark.parametrize("reference", ["nosuch", "99", "a00000009", "", "'; DROP TABLE jobs; --"])
+@pytest.mark.parametrize(
+    "reference", ["nosuch", "99", "12_3", "sweep_4", "sweep[x]", "twin_1x", "a00000009", "", "'; DROP TABLE jobs; --"]
+)
 def test_what_no_job_answers_to_is_not_found(store: Store, reference: str) -> None:
     with pytest.raises(NotFound):
         find_job(store, "lab", reference)

@@ -40,7 +40,7 @@ class Cluster:
         if operation.name == "poll":
             self.polls += 1
             line = f"7|{self.state}|1|2|3|1|node1|None"
-            head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 yes no 1 no no\n"
+            head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 - yes no 1 no no\n"
             return Outcome(Ending.DONE, 0, f"{head}@end\n".encode())
         step = self.steps.pop(0) if self.steps else b""
         if isinstance(step, Outcome):
@@ -49,7 +49,7 @@ class Cluster:
             self.state, self.ended = step, step != "RUNNING"
             step = b""
         self.out += step
-        offset = int(operation.args[4])
+        offset = int(operation.args[5])
         self.asked.append(offset)
         data = self.out[offset : offset + 4]
         head = f"newest {self.attempt}\nend {int(self.ended)}\nfile main.out {len(self.out)} {len(data)}\n"

@@ -145,7 +145,7 @@ def test_values_go_beside_the_plan_into_one_file(store: Store, tmp_path: Path) -
 def test_values_that_are_left_when_a_job_has_ended_are_taken_away(store: Store) -> None:
     answers = {
         "submit": b"came=submitted\nslurm=41\n",
-        "poll": b"@query 0 squeue - 41\n>41|CANCELLED|1|2|3|1|node1|None\n@job %(id)s 1 yes no 1 yes no\n@end\n",
+        "poll": b"@query 0 squeue - 41\n>41|CANCELLED|1|2|3|1|node1|None\n@job %(id)s 1 - yes no 1 yes no\n@end\n",
         "forget": b"kept /lustre/me/jobs/%(id)s/secrets\n",
     }
     known: list[str] = []

@@ -125,7 +125,7 @@ def test_a_check_that_fails_sends_nothing(store: Store) -> None:
     assert store.jobs("lab", everything=True) == ()
 
 
-POLL_NOTHING = b"@job %s 1 no no 0 no no\n@end\n"
+POLL_NOTHING = b"@job %s 1 - no no 0 no no\n@end\n"
 
 
 def lost_submission(store: Store, age: float) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.unit.launch.allocation import Allocation
+from tests.unit.launch.allocation import JOB_ID, Allocation
 from towline.launch import records
-from towline.launch.records import EndRecord
+from towline.launch.records import EndRecord, parse_end, parse_fields
 
 
 def tree(folder: Path) -> dict[str, bytes | None]:
@@ -126,3 +126,24 @@ def test_files_are_private(allocation: Allocation) -> None:
     made = [path for path in allocation.attempt(1).rglob("*") if not path.name.startswith("main.")]
     made.append(allocation.directory / "made-by-the-command")
     assert {path.name: oct(path.stat().st_mode & 0o077) for path in made} == {path.name: "0o0" for path in made}
+
+
+def test_tasks_of_an_array_share_the_claim_and_nothing_else(allocation: Allocation) -> None:
+    allocation.place_text('echo "$TOWLINE_RESULTS_DIR" >"$TOWLINE_RESULTS_DIR/where"; exit "$SLURM_ARRAY_TASK_ID"')
+    for task in (0, 3):
+        assert allocation.run(50 + task, SLURM_ARRAY_JOB_ID="50", SLURM_ARRAY_TASK_ID=str(task)) == task
+    assert (allocation.attempt(1) / "claim").read_text() == "50\n"
+    assert parse_fields((allocation.attempt(1) / "task-3" / "start").read_text())["slurm_id"] == "50_3"
+    assert parse_end((allocation.attempt(1) / "task-3" / "end").read_text()) == EndRecord("failed", 3, 0, "exit")
+    results = allocation.directory / "results" / "3"
+    assert (results / "where").read_text() == f"{results}\n"
+    assert allocation.run(61, SLURM_ARRAY_JOB_ID="60", SLURM_ARRAY_TASK_ID="1") == records.DUPLICATE
+    assert not (allocation.attempt(1) / "task-1").exists()
+    assert [link.name for link in (allocation.directory / "slurm-logs").iterdir()] == [f"job-{JOB_ID}-a1-50"]
+
+
+def test_a_cancelled_task_does_not_start_and_the_others_do(allocation: Allocation) -> None:
+    allocation.place(command=("true",))
+    (allocation.directory / "cancelled-1").touch()
+    codes = [allocation.run(50, SLURM_ARRAY_JOB_ID="50", SLURM_ARRAY_TASK_ID=task) for task in "12"]
+    assert codes == [records.CANCELLED, 0]

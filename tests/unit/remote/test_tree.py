@@ -65,7 +65,7 @@ class Between:
 
 
 async def listed(root: Path) -> Tree:
-    outcome = await Local().run(Operation("list", script("list-results"), (str(root.parent),)))
+    outcome = await Local().run(Operation("list", script("list-results"), (str(root),)))
     assert outcome.ok, outcome
     return admit(parse_tree(outcome.stdout), FOLDER)[0]
 

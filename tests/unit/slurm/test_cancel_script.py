@@ -91,3 +91,14 @@ def test_a_look_up_that_failed_is_told(desk: Desk) -> None:
 
 def test_an_answer_that_broke_off_is_a_failure() -> None:
     assert parse_cancel("@mark done\n").failed
+
+
+def test_of_an_array_one_task_is_cancelled(desk: Desk) -> None:
+    (desk.job / "attempts" / "1").mkdir(parents=True)
+    (desk.job / "attempts" / "1" / "submit").write_text("41\n")
+    desk.slurm.add(41, TOKEN, PENDING)
+    ran = desk.slurm.run(cancel_call(str(desk.job), TOKEN, [SlurmId("41")], task=3), desk.home / "call")
+    assert parse_cancel(ran.out) == CancelAnswer(marked=True, told=(SlurmId("41_3"),))
+    assert (desk.job / "cancelled-3").exists()
+    assert not (desk.job / "cancelled").exists()
+    assert desk.slurm.calls("scancel") == ["41_3"]

@@ -108,7 +108,7 @@ def test_a_controller_that_is_away_is_told_apart_from_an_empty_queue(watch: Watc
     assert not query.answered
     assert "Unable to contact" in query.error
     assert answer.asked("sacct", SlurmId("41")) is None
-    assert answer.attempts["j1", 1].end == {"code": "0", "verdict": "done"}
+    assert answer.attempts["j1", 1, None].end == {"code": "0", "verdict": "done"}
 
 
 def test_a_controller_that_is_away_is_asked_once_for_many_jobs(watch: Watch) -> None:
@@ -169,7 +169,7 @@ def test_what_an_attempt_wrote(watch: Watch) -> None:
     (watch.root / "jobs" / "j1" / "cancelled").touch()
     (path.parent / "3").mkdir()
     answer = watch.poll(at("j1", attempt=2), at("j2"))
-    assert answer.attempts["j1", 2] == AttemptFiles(
+    assert answer.attempts["j1", 2, None] == AttemptFiles(
         present=True,
         cancelled=True,
         newest=3,
@@ -179,7 +179,7 @@ def test_what_an_attempt_wrote(watch: Watch) -> None:
         end={"code": "7", "verdict": "failed", "rank": "2"},
         first_exit="2",
     )
-    assert answer.attempts["j2", 1] == AttemptFiles()
+    assert answer.attempts["j2", 1, None] == AttemptFiles()
     assert watch.slurm.calls("squeue") == []
 
 
@@ -190,8 +190,8 @@ def test_what_jobs_write_cannot_pass_for_an_answer(watch: Watch) -> None:
     (path / "claim").symlink_to("/etc/passwd")
     (path / "submit").write_bytes(b"\xff\xfe no id\n")
     answer = watch.poll(at("j1"))
-    assert list(answer.attempts) == [("j1", 1)]
-    files = answer.attempts["j1", 1]
+    assert list(answer.attempts) == [("j1", 1, None)]
+    files = answer.attempts["j1", 1, None]
     assert (files.end, files.start, files.claim, files.slurm) == ({"code": "0"}, None, "", None)
     assert answer.queries == ()
 
@@ -213,3 +213,61 @@ def test_job_ids_cannot_lead_out_of_the_root() -> None:
     for job in ("../x", "a b", "", ".."):
         with pytest.raises(ValueError):
             build_poll_input([PollTarget(job, 1)])
+
+
+# --- Arrays ---
+
+
+def array_of(watch: Watch, rows: list[str], runs: list[str] = []) -> None:  # noqa: B006 - never changed
+    watch.slurm.add(7, "a", RUNNING)
+    (watch.slurm.state / "job.7" / "row").write_text("".join(f"{row}\n" for row in rows))
+    (watch.slurm.state / "job.7" / "runs").write_text("".join(f"{run}\n" for run in runs))
+
+
+def test_tasks_in_one_state_share_a_row_so_that_answers_stay_small(watch: Watch) -> None:
+    done = [f"7_{task}|COMPLETED|10|{task}|{task + 5}|1|node1|None" for task in reversed(range(1, 9001))]
+    failed = [f"7_{task}|FAILED|10|20|30|1|node{task}|NonZeroExitCode" for task in range(9001, 9400, 2)]
+    array_of(watch, [*done, *failed, "7_[9400-9999%8]|PENDING|10|N/A|N/A|1||JobArrayTaskLimit"])
+    call = poll_call(str(watch.root), [PollTarget("j1", 1, SlurmId("7"), array=True)])
+    ran = watch.slurm.run(call, watch.home / "call")
+    assert len(ran.out) < 4000
+    answer = parse_poll(ran.out)
+    counted: dict[str, set[int]] = {}
+    for tasks, row in answer.task_rows(SlurmId("7")):
+        counted.setdefault(row.word, set()).update(tasks)
+    assert counted == {
+        "COMPLETED": set(range(1, 9001)),
+        "FAILED": set(range(9001, 9400, 2)),
+        "PENDING": set(range(9400, 10000)),
+    }
+    completed = [row for _, row in answer.task_rows(SlurmId("7")) if row.word == "COMPLETED"]
+    assert (completed[0].nodes, completed[0].ended) == ("node1", 9005)
+    assert (completed[1].started, completed[1].ended) == (1, 9004)
+    assert watch.slurm.calls("sacct") == []
+
+
+def test_accounting_is_asked_for_an_array_when_that_is_wanted(watch: Watch) -> None:
+    runs = [f"7_{task}|CANCELLED by 100|0:0|10|20|30|node1" for task in range(5)]
+    array_of(watch, [], [*runs, "7_5|COMPLETED|0:0|10|20|31|node2"])
+    ran = watch.slurm.run(poll_call(str(watch.root), (), "", [SlurmId("7")]), watch.home / "call")
+    found = {tasks: each.newest for tasks, each in parse_poll(ran.out).task_histories(SlurmId("7"))}
+    assert {tasks: row.state for tasks, row in found.items()} == {
+        frozenset([0]): JobState.CANCELLED,
+        frozenset([1, 2, 3, 4]): JobState.CANCELLED,
+        frozenset([5]): JobState.SUCCEEDED,
+    }
+    assert "--duplicates" not in watch.slurm.calls("sacct")[0]
+
+
+def test_one_task_has_files_of_its_own_and_the_arrays_claim(watch: Watch) -> None:
+    path = watch.attempt("j1", submit="7\n", claim="7\n", end="code=0\nverdict=done\n")
+    for number in (1, 2):
+        own = path.parent / str(number) / "task-3"
+        (own / "exit").mkdir(parents=True)
+        (own / "end").write_text(f"code={number}\nverdict=failed\n")
+    (path.parents[1] / "cancelled-3").touch()
+    answer = watch.poll(PollTarget("j1", 1, SlurmId("7_3"), 3), PollTarget("j1", 1, SlurmId("7_4"), 4))
+    files = answer.attempts["j1", 1, 3]
+    assert (files.claim, files.end, files.newest) == ("7", {"code": "1", "verdict": "failed"}, 2)
+    assert (files.cancelled, answer.attempts["j1", 1, 4].cancelled) == (True, False)
+    assert answer.attempts["j1", 1, 4].end is None

@@ -71,7 +71,7 @@ def test_the_end_and_the_newest_attempt_are_told(tmp_path: Path, attempt: Path) 
 
 def test_a_missing_job_directory_has_its_own_code(tmp_path: Path) -> None:
     for name in ("read-logs", "tail-logs", "list-results"):
-        assert run(tmp_path, name, (str(tmp_path / "nosuch"), "1", "10")).returncode == 44, name
+        assert run(tmp_path, name, (str(tmp_path / "nosuch"), "1", "", "10")).returncode == 44, name
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ umask 077
 
 no_container=122 unusable=123
 rank=${SLURM_PROCID:-0}
-exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT/exit
+tl_task=${SLURM_ARRAY_TASK_ID:-} # of an array
+exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT${tl_task:+/task-$tl_task}/exit
+tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
 
 say() {
     printf 'towline: rank %s: %s\n' "$rank" "$1" >&2
@@ -54,7 +56,7 @@ check_place() {
 }
 
 make_results() {
-    mkdir -p "$TOWLINE_JOB_DIR/results" 2>/dev/null || say "cannot make $TOWLINE_JOB_DIR/results"
+    mkdir -p "$tl_results" 2>/dev/null || say "cannot make $tl_results"
 }
 
 # --- The command -----------------------------------------------------------------------------------------------
@@ -64,6 +66,7 @@ make_results() {
 set_environment() {
     # shellcheck source=/dev/null
     . "$TOWLINE_JOB_DIR/script/env"
+    export TOWLINE_RESULTS_DIR="$tl_results"
     # script/secrets has the names, secrets the values. No other process of the job ever has these.
     if [ -e "$TOWLINE_JOB_DIR/script/secrets" ]; then
         # shellcheck source=/dev/null

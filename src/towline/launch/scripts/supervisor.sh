@@ -2,7 +2,8 @@
 # The batch script's work, on the first node of the allocation: claim the attempt, start the step, judge how it went.
 #
 # Environment: TOWLINE_JOB_DIR, TOWLINE_JOB_ID and TOWLINE_ATTEMPT from the batch script, and Slurm's own variables.
-# Files: attempts/<n>/ claim, start, signal, end (see launch/records.py for their content).
+# Files: attempts/<n>/ claim, start, signal, end (see launch/records.py for their content). A task of an array has its own
+# in attempts/<n>/task-<number>/, but for the claim, which is the array's.
 # Exit code: the job's. 0 only when every rank recorded success; 120 to 123 are explained in launch/records.py.
 set -u
 umask 077
@@ -14,7 +15,10 @@ duplicate=120 cancelled=121 no_container=122 unusable=123
 restarts=${SLURM_RESTART_COUNT:-0}
 number=$((TOWLINE_ATTEMPT + restarts))
 attempt_dir=$TOWLINE_JOB_DIR/attempts/$number
-exits=$attempt_dir/exit
+tl_task=${SLURM_ARRAY_TASK_ID:-} slurm_id=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}
+own_dir=$attempt_dir${tl_task:+/task-$tl_task}
+log=$attempt_dir/main${tl_task:+-$tl_task}
+exits=$own_dir/exit
 
 say() {
     printf 'towline: %s\n' "$1" >&2
@@ -29,8 +33,8 @@ give_up() {
 put() {
     put_name=$1
     shift
-    { printf '%s\n' "$@" >"$attempt_dir/.$put_name" && mv -f "$attempt_dir/.$put_name" "$attempt_dir/$put_name"; } \
-        2>/dev/null || say "cannot write $attempt_dir/$put_name"
+    { printf '%s\n' "$@" >"$own_dir/.$put_name" && mv -f "$own_dir/.$put_name" "$own_dir/$put_name"; } \
+        2>/dev/null || say "cannot write $own_dir/$put_name"
 }
 
 # --- The claim -------------------------------------------------------------------------------------------------
@@ -40,7 +44,7 @@ put() {
 make_claim() {
     mkdir -p "$attempt_dir" || give_up "cannot make $attempt_dir"
     mine=$attempt_dir/.claim.$SLURM_JOB_ID.$$
-    printf '%s\n' "$SLURM_JOB_ID" >"$mine" || give_up "cannot write to $attempt_dir"
+    printf '%s\n' "$slurm_id" >"$mine" || give_up "cannot write to $attempt_dir"
     ln "$mine" "$attempt_dir/claim" 2>/dev/null
     if [ ! -e "$attempt_dir/claim" ]; then # a file system without hard links
         (set -C && cat "$mine" >"$attempt_dir/claim") 2>/dev/null
@@ -64,7 +68,8 @@ read_owner() {
 claim() {
     [ -e "$attempt_dir/claim" ] || make_claim
     read_owner
-    [ "$owner" = "$SLURM_JOB_ID" ] || exit "$duplicate"
+    [ "$owner" = "$slurm_id" ] || exit "$duplicate"
+    mkdir -p "$own_dir" || give_up "cannot make $own_dir"
 }
 
 # --- Before the step -------------------------------------------------------------------------------------------
@@ -73,8 +78,12 @@ claim() {
 use_own_logs() {
     [ "$restarts" -gt 0 ] || return 0
     # A redirection of exec that fails would end this shell.
-    { true >>"$attempt_dir/main.out" && true >>"$attempt_dir/main.err"; } 2>/dev/null || return 0
-    exec >>"$attempt_dir/main.out" 2>>"$attempt_dir/main.err"
+    { true >>"$log.out" && true >>"$log.err"; } 2>/dev/null || return 0
+    exec >>"$log.out" 2>>"$log.err"
+}
+
+is_cancelled() {
+    [ -e "$TOWLINE_JOB_DIR/cancelled" ] || { [ -n "$tl_task" ] && [ -e "$TOWLINE_JOB_DIR/cancelled-$tl_task" ]; }
 }
 
 # At an end that is for good nobody needs the secrets any more. An array's other tasks read the same file: there the
@@ -84,7 +93,7 @@ forget_secrets() {
 }
 
 leave_if_cancelled() {
-    [ -e "$TOWLINE_JOB_DIR/cancelled" ] || return 0
+    is_cancelled || return 0
     forget_secrets
     put end "code=$cancelled" "verdict=cancelled" "rank=" "reason=cancelled" "time=$(date +%s)"
     exit "$cancelled"
@@ -92,17 +101,17 @@ leave_if_cancelled() {
 
 # Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
 clear_leftovers() {
-    rm -rf "$exits" "$attempt_dir/end" "$attempt_dir/signal"
+    rm -rf "$exits" "$own_dir/end" "$own_dir/signal"
     mkdir "$exits" || give_up "cannot make $exits"
 }
 
 note_start() {
-    put start "slurm_id=$SLURM_JOB_ID" "restart_count=$restarts" "host=$(uname -n)" \
+    put start "slurm_id=$slurm_id${tl_task:+_$tl_task}" "restart_count=$restarts" "host=$(uname -n)" \
         "nodes=${SLURM_JOB_NODELIST:-}" "time=$(date +%s)"
 }
 
 link_logs() {
-    link=${SLURM_JOB_NAME:-job}-$SLURM_JOB_ID
+    link=${SLURM_JOB_NAME:-job}-$slurm_id
     [ "$restarts" -eq 0 ] || link=$link-r$restarts
     case $link in */*) return ;; esac
     mkdir -p "$TOWLINE_JOB_DIR/slurm-logs" 2>/dev/null
@@ -257,7 +266,7 @@ decide() {
 }
 
 judge_stopped() {
-    if [ -e "$TOWLINE_JOB_DIR/cancelled" ]; then
+    if is_cancelled; then
         decide cancelled cancelled 143
     else
         decide stopped stopped 143

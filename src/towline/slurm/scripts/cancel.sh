@@ -1,6 +1,7 @@
 #!/bin/sh
-# cancel.sh DIR TOKEN ID…: marks the job as cancelled, then ends what Slurm has of it: the given ids (`id` or
-# `id;cluster`), those recorded in its directory, and any job with its token, whose answer may have been lost.
+# cancel.sh DIR TOKEN TASK ID…: marks the job as cancelled, then ends what Slurm has of it: the given ids (`id` or
+# `id;cluster`), those recorded in its directory, and any job with its token, whose answer may have been lost. With TASK
+# (`-` for none) all of that is about this one task of an array.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
@@ -10,8 +11,8 @@
 mark() {
     if [ ! -d "$tl_dir" ]; then
         echo '@mark gone'
-    elif [ -e "$tl_dir/cancelled" ] || printf '' >"$tl_dir/cancelled"; then
-        rm -f "$tl_dir/secrets" # no attempt begins any more, and one that runs has read them
+    elif [ -e "$tl_dir/$tl_mark" ] || printf '' >"$tl_dir/$tl_mark"; then
+        [ -n "$tl_of" ] || rm -f "$tl_dir/secrets" # no attempt begins any more, and one that runs has read them
         echo '@mark done'
     else
         echo '@mark failed'
@@ -26,15 +27,17 @@ known() {
             [ -f "$tl_file" ] && head -n 1 "$tl_file"
         done
         [ -f ./named ] && cat ./named
-    } | sed -n -e 's/^\([0-9][0-9_]*\)$/- \1/p' -e 's/^\([0-9][0-9_]*\);\([A-Za-z0-9_.-]\{1,\}\)$/\2 \1/p' | sort -u
+    } | sed -n -e 's/^\([0-9][0-9]*\)$/- \1/p' -e 's/^\([0-9][0-9]*\);\([A-Za-z0-9_.-]\{1,\}\)$/\2 \1/p' |
+        sed "s/\$/$tl_of/" | sort -u
 }
 
-tl_dir=$1 tl_token=$2
-shift 2
+tl_dir=$1 tl_token=$2 tl_mark=cancelled tl_of=
+if [ "$3" != - ]; then tl_mark=cancelled-$3 tl_of=_$3; fi
+shift 3
 mark
 find_slurm
 if [ -n "$tl_token" ]; then
-    ask squeue - "$tl_token" squeue --noheader --all --user="$(id -u)" --name="$tl_token" --format=%A
+    ask squeue - "$tl_token" squeue --noheader --all --user="$(id -u)" --name="$tl_token" --format=%F
     sed -n '/^[0-9][0-9]*$/p' ./ask.out >./named
 fi
 known "$@" >./ids

@@ -1,31 +1,76 @@
 #!/bin/sh
 # poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS: looks at any number of attempts.
-# ./queries has a line `CLUSTER ID,ID,…` for each query (`-` for the cluster that answers by itself), ./jobs has a line
-# `JOB ATTEMPT` for each attempt whose files are wanted.
+# ./queries has a line `CLUSTER ID,ID,… ARRAY,ARRAY,…` for each query (`-` for the cluster that answers by itself, and for no
+# arrays among the ids), ./accounts a line `CLUSTER ARRAY,ARRAY,…` for arrays that accounting is asked for, too. ./jobs
+# has a line `JOB ATTEMPT TASK` for each attempt whose files are wanted (`-` for a job that is no task of an array).
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
 
-# gone IDS: those that are not alive in squeue's answer, for accounting to tell about.
+# gone IDS ARRAYS: those that are not alive in squeue's answer, for accounting to tell about. Arrays are left out: some
+# of their tasks have always ended.
 gone() {
-    awk -F '|' -v wanted="$1" '
+    awk -F '|' -v wanted="$1" -v arrays="$2" '
         BEGIN {
             split("COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED", words, " ")
             for (i in words) over[words[i]] = 1
+            split(arrays, words, ",")
+            for (i in words) alive[words[i]] = 1
         }
-        /^[0-9]/ && !($2 in over) { sub(/[_+].*/, "", $1); alive[$1] = 1 }
+        /^[0-9]/ && !($2 in over) { alive[$1] = 1; sub(/[_+].*/, "", $1); alive[$1] = 1 }
         END {
             count = split(wanted, ids, ",")
             for (i = 1; i <= count; i++) {
-                base = ids[i]
-                sub(/[_+].*/, "", base)
-                if (!(base in alive)) { printf "%s%s", sep, ids[i]; sep = "," }
+                if (!(ids[i] in alive)) { printf "%s%s", sep, ids[i]; sep = "," }
             }
         }' ./ask.out
 }
 
-# query CLUSTER IDS: the queue, then accounting for what is no longer alive there. A controller that is away takes
+# fold ARRAYS START END: an array has a row for each task that began. Of those in one state the first stays, the others
+# become one row `ID_[1-3,7]|STATE|…` with the earliest start and the latest end (in columns START and END).
+fold() {
+    [ "$1" != - ] || return 0
+    awk -v arrays="$1" -v start="$2" -v end="$3" '
+        BEGIN {
+            FS = OFS = "|"
+            split(arrays, list, ",")
+            for (i in list) wanted[list[i]] = 1
+        }
+        {
+            base = $1
+            sub(/_.*/, "", base)
+            if ($1 !~ /^[0-9]+_[0-9]+$/ || !(base in wanted)) { print; next }
+            key = base SUBSEP $2
+            if (!(key in columns)) { print; columns[key] = NF; next }
+            task = substr($1, length(base) + 2) + 0
+            if (!(key in low)) { low[key] = high[key] = task; keys[++count] = key }
+            if (task < low[key]) low[key] = task
+            if (task > high[key]) high[key] = task
+            member[key, task] = 1
+            if ($start ~ /^[0-9]+$/ && (!(key in begun) || $start < begun[key])) begun[key] = $start
+            if ($end ~ /^[0-9]+$/ && $end > ended[key]) ended[key] = $end
+        }
+        END {
+            for (i = 1; i <= count; i++) {
+                key = keys[i]
+                text = ""
+                for (task = low[key]; task <= high[key]; task++) {
+                    if (!((key, task) in member)) continue
+                    for (last = task; (key, last + 1) in member; last++);
+                    text = text (text == "" ? "" : ",") task (last > task ? "-" last : "")
+                    task = last
+                }
+                split(key, parts, SUBSEP)
+                row = parts[1] "_[" text "]" OFS parts[2]
+                for (column = 3; column <= columns[key]; column++)
+                    row = row OFS (column == start ? begun[key] : column == end ? ended[key] : "")
+                print row
+            }
+        }' ./ask.out >./ask.folded && mv ./ask.folded ./ask.out
+}
+
+# query CLUSTER IDS ARRAYS: the queue, then accounting for what is no longer alive there. A controller that is away takes
 # nine seconds to fail, so a cluster that did not answer is not asked again in this poll.
 query() {
     tl_where=
@@ -35,39 +80,56 @@ query() {
         answer
         return
     fi
-    if ! ask squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} --noheader --all --states=all "--format=$tl_format" "--jobs=$2" &&
-        ! grep -qi 'invalid job id' ./ask.err
-    then
+    inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} --noheader --all --states=all "--format=$tl_format" "--jobs=$2"
+    fold "$3" 4 5
+    answer
+    if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' ./ask.err; then
         tl_away=$1
         return
     fi
-    tl_gone=$(gone "$2")
+    tl_gone=$(gone "$2" "$3")
     if [ -n "$tl_gone" ]; then
         ask sacct "$1" "$tl_gone" sacct ${tl_where:+"$tl_where"} --allocations --duplicates --noheader --parsable2 \
             "--format=$tl_fields" "--jobs=$tl_gone"
     fi
 }
 
-# look JOB ATTEMPT: heads for the job, and the list of files to show. Links and devices are a job's tricks.
+# account CLUSTER ARRAYS: the newest run of each task. Runs before a requeue are left out, for they could not be told
+# from the newest once the rows are folded.
+account() {
+    tl_where=
+    [ "$1" = - ] || tl_where=--clusters=$1
+    inquire sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} --allocations --noheader --parsable2 "--format=$tl_fields" \
+        "--jobs=$2"
+    fold "$2" 5 6
+    answer
+}
+
+# look JOB ATTEMPT TASK: heads for the job, and the list of files to show. Links and devices are a job's tricks.
 look() {
     tl_dir=$tl_root/jobs/$1
+    tl_of=
+    [ "$3" = - ] || tl_of=/task-$3
     tl_newest=0
     tl_next=$2
-    while [ -d "$tl_dir/attempts/$tl_next" ]; do
+    while [ -d "$tl_dir/attempts/$tl_next$tl_of" ]; do
         tl_newest=$tl_next
         tl_next=$((tl_next + 1))
     done
     tl_present=no tl_cancelled=no tl_secrets=no tl_contested=no
     [ -d "$tl_dir" ] && tl_present=yes
-    [ -e "$tl_dir/cancelled" ] && tl_cancelled=yes
+    if [ -e "$tl_dir/cancelled" ] || [ -e "$tl_dir/cancelled-$3" ]; then tl_cancelled=yes; fi
     [ -e "$tl_dir/secrets" ] && tl_secrets=yes
     # Two claims may have made two jobs; see single_out in attempt.sh.
     [ -e "$tl_dir/attempts/$2/submitter.2" ] && [ ! -e "$tl_dir/attempts/$2/single" ] && tl_contested=yes
-    printf '@job %s %s %s %s %s %s %s\n' "$1" "$2" "$tl_present" "$tl_cancelled" "$tl_newest" "$tl_secrets" "$tl_contested"
+    printf '@job %s %s %s %s %s %s %s %s\n' "$1" "$2" "$3" "$tl_present" "$tl_cancelled" "$tl_newest" "$tl_secrets" "$tl_contested"
     for tl_file in submit claim start end exit/first; do
-        tl_path=$tl_dir/attempts/$2/$tl_file
+        case $tl_file in
+        submit | claim) tl_path=$tl_dir/attempts/$2/$tl_file ;; # of the whole array
+        *) tl_path=$tl_dir/attempts/$2$tl_of/$tl_file ;;
+        esac
         if [ -f "$tl_path" ] && [ ! -h "$tl_path" ]; then
-            printf '%s %s %s %s\n' "$1" "$2" "$tl_file" "$tl_path" >>./shown
+            printf '%s %s %s %s %s\n' "$1" "$2" "$3" "$tl_file" "$tl_path" >>./shown
         fi
     done
 }
@@ -76,23 +138,26 @@ look() {
 show() {
     awk '{
         path = $0
-        sub(/^[^ ]* [^ ]* [^ ]* /, "", path)
-        print "@file " $1 " " $2 " " $3
+        sub(/^[^ ]* [^ ]* [^ ]* [^ ]* /, "", path)
+        print "@file " $1 " " $2 " " $3 " " $4
         for (count = 0; count < 50 && (getline line < path) > 0; count++) print ">" substr(line, 1, 500)
         close(path)
     }' ./shown
 }
 
 tl_root=$1 tl_format=$2 tl_fields=$3 tl_away=
-if [ -s ./queries ]; then
+if [ -s ./queries ] || [ -s ./accounts ]; then
     find_slurm
-    while read -r tl_cluster tl_ids; do
-        query "$tl_cluster" "$tl_ids"
+    while read -r tl_cluster tl_ids tl_arrays; do
+        query "$tl_cluster" "$tl_ids" "$tl_arrays"
     done <./queries
+    while read -r tl_cluster tl_arrays; do
+        account "$tl_cluster" "$tl_arrays"
+    done <./accounts
 fi
 printf '' >./shown
-while read -r tl_job tl_attempt; do
-    look "$tl_job" "$tl_attempt"
+while read -r tl_job tl_attempt tl_task; do
+    look "$tl_job" "$tl_attempt" "$tl_task"
 done <./jobs
 show
 echo @end
