@@ -9,6 +9,7 @@ import secrets
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 
 from harness.cases import load
 from harness.chaos import cases
@@ -23,22 +24,24 @@ def main(arguments: list[str]) -> int:
         for name in sorted(CHAOS):
             print(f"{name:16} {(inspect.getdoc(CHAOS[name].stage) or '').partition(chr(10))[0]}")
         return 0 if options.list else 64
-    return _play(CHAOS[options.name], options.runs or CHAOS[options.name].runs, options.seed)
+    runs = options.runs or CHAOS[options.name].runs
+    return _play(CHAOS[options.name], range(options.first, options.first + runs), options.seed)
 
 
-def _play(chaos: Chaos, runs: int, seed: int) -> int:
+def _play(chaos: Chaos, numbers: Sequence[int], seed: int) -> int:
     started = time.monotonic()
     violations: list[str] = []
     seen: Counter[str] = Counter()
     with chaos.stage() as story:
-        for number in range(1, runs + 1):
-            run = Run.of(number, seed)
-            found = [f"run {number}: {sentence}" for sentence in story.play(run)]
-            seen += run.seen
-            print(f"-- {chaos.name} {number}/{runs}: {'; '.join(found) or 'holds'}", file=sys.stderr)
-            violations += found
+        for start in range(0, len(numbers), story.together):
+            batch = [Run.of(number, seed) for number in numbers[start : start + story.together]]
+            for run, sentences in zip(batch, story.play_together(batch), strict=True):
+                found = [f"run {run.number}: {sentence}" for sentence in sentences]
+                seen += run.seen
+                print(f"-- {chaos.name} {run.number}/{numbers[-1]}: {'; '.join(found) or 'holds'}", file=sys.stderr)
+                violations += found
         violations += [f"at the end: {sentence}" for sentence in story.settle()]
-    result = {"name": chaos.name, "runs": runs, "violations": len(violations), "seed": seed, "seen": dict(seen)}
+    result = {"name": chaos.name, "runs": len(numbers), "violations": len(violations), "seed": seed, "seen": dict(seen)}
     print(json.dumps({**result, "seconds": round(time.monotonic() - started, 1), "details": violations}), flush=True)
     return 1 if violations else 0
 
@@ -48,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("name", nargs="?", metavar="NAME", choices=sorted(CHAOS), help="see --list")
     parser.add_argument("--runs", type=int, metavar="N", help="how often; each chaos has its own default")
     parser.add_argument("--seed", type=int, metavar="S", default=secrets.randbelow(10**6), help="repeats a run")
+    parser.add_argument("--first", type=int, metavar="N", default=1, help="number of the first run (1)")
     parser.add_argument("--list", action="store_true", help="show what there is")
     return parser
 

@@ -30,11 +30,21 @@ class Run:
 
 
 class Story:
-    """What is played again and again; each method returns what should have held and did not, a sentence each."""
+    """What is played again and again; each method returns what should have held and did not, a sentence each.
+
+    Attributes:
+        together: how many runs are played at a time.
+    """
+
+    together: int = 1
 
     def play(self, run: Run) -> Sequence[str]:
         """One run."""
         raise NotImplementedError
+
+    def play_together(self, runs: Sequence[Run]) -> Sequence[Sequence[str]]:
+        """Several runs at a time; what did not hold in each."""
+        return [self.play(run) for run in runs]
 
     def settle(self) -> Sequence[str]:
         """After the last run: what takes its time, waited for once for all runs."""

@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize("name", ["kill-client"])
-def test_nothing_that_must_hold_is_violated(name: str) -> None:
+@pytest.mark.parametrize(("name", "runs"), [("kill-client", 3), ("submit", 20)])
+def test_nothing_that_must_hold_is_violated(name: str, runs: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "harness.chaos", name, "--runs", "3"],
+        [sys.executable, "-m", "harness.chaos", name, "--runs", str(runs)],
         cwd=ROOT,
         env=dict(os.environ),
         stdin=subprocess.DEVNULL,
@@ -27,4 +27,4 @@ def test_nothing_that_must_hold_is_violated(name: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (found := json.loads(done.stdout))["runs"] == 3, found
+    assert (found := json.loads(done.stdout))["runs"] == runs, found

@@ -174,7 +174,8 @@ class _Sending:
             later = answer.refusal is not None and answer.refusal.kind is RefusalKind.TEMPORARY
             return _Reply(error, answer, later=later)
         why = "\n".join(filter(None, [error.what, error.why])) if error else said
-        return _Reply(self._lost(why), answer, sure=False, later=answer.exit is not None)
+        killed = outcome.exit_code > 128
+        return _Reply(self._lost(why), answer, sure=False, later=killed or answer.exit is not None)
 
     async def _hold(self, error: TowlineError, pause: float) -> None:
         """Wait before the next call, and say why; who breaks that off has no job, if that is certain."""
