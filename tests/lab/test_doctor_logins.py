@@ -211,3 +211,27 @@ def test_channels_of_a_connection_are_counted(clinic: Clinic, lab: Lab) -> None:
     with fault(lab, "login-maxsessions", "2"):
         assert clinic.visit()["max-sessions"]["evidence"].startswith("2 channels at a time")
     assert clinic.visit()["max-sessions"]["evidence"].startswith("4 channels and more")
+
+
+def test_one_login_for_each_host_serves_everything(clinic: Clinic, lab: Lab) -> None:
+    """doctor, run, logs, results and what comes after them, each a process of its own."""
+    clinic.settings["hosts"] = "login1.lab,login2.lab"
+    terminal = clinic.terminal()
+    logs = [lab.paths.log / f"sshd-{host}.log" for host in ("login1", "login2")]
+
+    def logins() -> list[int]:
+        return [log.read_text().count("Accepted publickey") for log in logs]
+
+    before = logins()
+    assert terminal("doctor").code == 0
+    after = logins()
+    assert after == [count + 1 for count in before]
+    job = terminal.submit(
+        "--name", "labtest-logins", "--", "sh", "-c", "echo seen; echo kept >$TOWLINE_RESULTS_DIR/file"
+    )
+    assert terminal("logs", "-f", job).out == "seen\n"
+    assert terminal("results", job, "--pull", str(clinic.folder / "home")).code == 0
+    assert (clinic.folder / "home" / "file").read_text() == "kept\n"
+    for words in (("status", job), ("ps",), ("doctor",)):
+        assert terminal(*words).code == 0
+    assert logins() == after

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.clinic import Clinic
+from tests.lab.faulty import fault
 from tests.lab.talk import converse
 from tests.lab.terminal import COMMAND, Done
 from towline.config.toml import read_toml
@@ -166,3 +167,60 @@ def test_questions_are_asked_at_a_terminal(clinic: Clinic) -> None:
     assert status == 0, seen
     assert "SHA256:" in seen
     assert written(clinic)["partition"] == "short"
+
+
+@pytest.fixture
+def second_account(lab: Lab) -> Iterator[None]:
+    """Alice has two Slurm accounts."""
+    add = "sacctmgr -i add account labtest && sacctmgr -i add user alice account=labtest"
+    lab.run_on("ctl", ["sh", "-c", add], check=True)
+    yield
+    remove = "sacctmgr -i remove user alice account=labtest; sacctmgr -i remove account labtest"
+    lab.run_on("ctl", ["sh", "-c", remove], check=True)
+
+
+def test_an_account_is_named_where_the_site_wants_one(clinic: Clinic, lab: Lab) -> None:
+    with fault(lab, "account-needed"):
+        done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input")
+    assert (done.code, "Nothing is broken." in done.out) == (0, True), done
+    assert written(clinic)["account"] == "research"
+
+
+@pytest.mark.usefixtures("second_account")
+def test_of_several_accounts_one_is_chosen_where_it_matters(clinic: Clinic, lab: Lab) -> None:
+    words = (*access(clinic), "--accept-host-keys")
+    with fault(lab, "account-needed"):
+        done = setup(clinic, *words, "--no-input")
+        assert (done.code, "Yours are: labtest, research." in done.err) == (64, True), done
+        assert not (clinic.folder / "config" / "clusters.d").exists()
+        answers = [(asked("Partition"), ""), (asked("Account (labtest, research)"), "research")]
+        answers += [(asked("Directory for jobs"), ""), (asked("Write this profile"), "y")]
+        status, seen = converse([*COMMAND, "setup", *words], answers, clinic.terminal(**own_config(clinic)).env())
+    assert (status, "Nothing is broken." in seen) == (0, True), seen
+    assert written(clinic)["account"] == "research"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [("--root", "/etc/towline", "cannot write in /etc"), ("--partition", "nosuch", "no partition nosuch")],
+)
+def test_a_value_that_the_cluster_refuses_is_not_written(clinic: Clinic, option: str, value: str, says: str) -> None:
+    done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input", option, value)
+    assert done.code == 64, done
+    assert says in done.out
+    assert "nothing was written" in done.err
+    assert not (clinic.folder / "config" / "clusters.d").exists()
+
+
+def test_a_site_without_a_container_runtime_gets_its_profile_and_the_reason(clinic: Clinic, lab: Lab) -> None:
+    plugin = "/etc/slurm/plugstack.conf.d/pyxis.conf"
+    for host in ("login1", "login2"):
+        lab.run_on(host, ["mount", "--bind", "/dev/null", plugin], check=True)
+    try:
+        done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input")
+    finally:
+        for host in ("login1", "login2"):
+            lab.run_on(host, ["umount", plugin], check=True)
+    assert done.code == 71, done
+    assert "Ask the site for Pyxis" in done.out
+    assert written(clinic)["partition"] == "batch"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from towline.models.errors import AccessRefused, ConfigError, RemoteFault, Usage
 from towline.models.plan import Verdict
 
 if TYPE_CHECKING:
-    from towline.engine.doctor.facts import Facts
+    from towline.engine.doctor.facts import Facts, Finding
     from towline.engine.setup import Draft, NewHostKeys, Site
 
 _EXAMPLES = examples(
@@ -109,7 +109,10 @@ async def _setup(draft: Draft, manner: Manner) -> int:
     site = await engine.look_around(draft, facts)
     line.clear()
     draft = _fill_in(draft, site, manner)
-    draft = await engine.with_gpu_style(draft)
+    draft, findings = await engine.settle(draft, facts)
+    if wrong := engine.wrong_values(draft, findings):
+        print(findings_text(wrong), end="")
+        raise UsageError("nothing was written", why="The checks above fail.", fix="Run it again with other values.")
     path = engine.profile_path(draft.name)
     print(f"{path}:\n\n{engine.profile_text(draft)}")
     if not _may(manner, "Write this profile?", manner.yes or not manner.ask):
@@ -117,16 +120,14 @@ async def _setup(draft: Draft, manner: Manner) -> int:
     engine.save(draft, default=manner.default, replace_it=manner.force)
     if manner.alias:
         print(f"Host {manner.alias} is in {engine.write_alias(draft, manner.alias, Path.home())}.\n")
-    return await _examine(draft, facts)
+    return _conclude(draft, findings)
 
 
-async def _examine(draft: Draft, facts: Facts) -> int:
-    from towline.engine import setup as engine
+def _conclude(draft: Draft, findings: Sequence[Finding]) -> int:
+    from towline.engine.doctor.checks import exit_status
 
-    doctor = engine.doctor(draft, facts)
-    findings = await doctor.examine()
     print(findings_text(findings), end="")
-    status = doctor.exit_status(findings)
+    status = exit_status(findings)
     if not status:
         print(f"\nTry it: towline run --cluster {draft.name} --dry-run -- hostname")
     return status
@@ -212,6 +213,8 @@ def _fill_in(draft: Draft, site: Site, manner: Manner) -> Draft:
     account = draft.account
     if not account and len(site.accounts) > 1 and manner.ask:
         account = _answer(manner, f"Account ({', '.join(site.accounts)})", "--account", site.accounts[0])
+    if not account and site.needs_account:
+        account = _needed_account(site, manner)
     return replace(
         draft,
         name=draft.name or _word(site.cluster) or "cluster",
@@ -219,6 +222,19 @@ def _fill_in(draft: Draft, site: Site, manner: Manner) -> Draft:
         account=account,
         root=draft.root or _root(site, manner),
     )
+
+
+def _needed_account(site: Site, manner: Manner) -> str:
+    """The account that Slurm wants to hear; it is asked for only where there is no telling which."""
+    if len(site.accounts) == 1:
+        return site.accounts[0]
+    if not manner.ask and site.accounts:
+        raise UsageError(
+            "--account is missing",
+            why=f"Slurm refuses jobs that name no account. Yours are: {', '.join(site.accounts)}.",
+            fix="Give one of them with --account.",
+        )
+    return _answer(manner, "Account (Slurm refuses jobs that name none)", "--account")
 
 
 def _root(site: Site, manner: Manner) -> str:

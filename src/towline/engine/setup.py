@@ -12,8 +12,8 @@ from towline.config import write
 from towline.config.files import read_config
 from towline.config.paths import config_dir
 from towline.config.profile import ClusterProfile
-from towline.engine.doctor.examination import Doctor
-from towline.engine.doctor.facts import Facts, Login
+from towline.engine.doctor.checks import examine
+from towline.engine.doctor.facts import Facts, Finding, Login
 from towline.engine.doctor.gather import Opener, entered, gather
 from towline.engine.doctor.network import login as check_login
 from towline.engine.doctor.scheduler import accounts, gpu_styles
@@ -104,12 +104,14 @@ class Site:
         cluster: Slurm's name of it.
         partitions: in the order that Slurm lists them.
         accounts: the user's.
+        needs_account: whether Slurm refuses a job that names none.
         roots: directories that can be written and that all login hosts see, the likeliest first.
     """
 
     cluster: str
     partitions: tuple[Partition, ...]
     accounts: tuple[str, ...]
+    needs_account: bool
     roots: tuple[Room, ...]
 
     @property
@@ -196,16 +198,32 @@ async def look_around(draft: Draft, facts: Facts, *, opener: Opener = open_remot
     if answer is None or not answer.partitions:
         raise ConfigError("the cluster could not be asked what it is", fix="Mend what the checks above say.")
     roots = await _roots(draft.profile(), facts.reached, opener)
-    return Site(answer.config.get("ClusterName", ""), answer.partitions, accounts(answer), roots)
+    trial = answer.reply("trial-none")
+    needs = not draft.account and trial is not None and not trial.ok and "account" in trial.words.lower()
+    return Site(answer.config.get("ClusterName", ""), answer.partitions, accounts(answer), needs, roots)
 
 
-async def with_gpu_style(draft: Draft, *, opener: Opener = open_remote) -> Draft:
-    """The draft with a way to ask for GPUs that sbatch takes on its partition."""
-    facts = await gather(draft.profile(), opener=opener)
+async def settle(draft: Draft, before: Facts, *, opener: Opener = open_remote) -> tuple[Draft, tuple[Finding, ...]]:
+    """The draft with a way to ask for GPUs that sbatch takes on its partition, and what the doctor says of it.
+
+    Args:
+        draft: everything else is chosen.
+        before: what `way_in` saw.
+        opener: how login hosts are reached.
+    """
+    facts = await gather(draft.profile(), opener=opener, before=entered(before))
     styles = gpu_styles(facts.answer) if facts.answer else ()
-    if draft.gpu_request or not styles:
-        return draft
-    return replace(draft, gpu_request=styles[0])
+    if styles and not draft.gpu_request:
+        draft = replace(draft, gpu_request=styles[0])
+    return draft, examine(replace(facts, profile=draft.profile()))
+
+
+def wrong_values(draft: Draft, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The failures that another value would mend, so that this one is not to be written."""
+    chosen = {"root", "root-shared"}
+    chosen |= {"partition"} if draft.partition else set()
+    chosen |= {"account"} if draft.account else set()
+    return tuple(each for each in findings if each.verdict is Verdict.FAILS and each.id in chosen)
 
 
 async def _roots(profile: ClusterProfile, reached: Sequence[Login], opener: Opener) -> tuple[Room, ...]:
@@ -314,8 +332,3 @@ def write_alias(draft: Draft, alias: str, home: Path) -> Path:
         raise ConfigError(f"{path} has a Host {alias} already", fix="Choose another alias.")
     write.write_private(path, "\n".join([*lines, "", text]))
     return path
-
-
-def doctor(draft: Draft, before: Facts) -> Doctor:
-    """An examination of the profile; `before` is what `way_in` saw."""
-    return Doctor(draft.profile(), entered=entered(before))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from towline.config.files import resolve
 from towline.config.profile import ClusterProfile
@@ -20,7 +20,6 @@ class Doctor:
         profile: the cluster's settings.
         notes: what the user should know of how the profile was found.
         opener: how login hosts are reached.
-        entered: login hosts that this process has logged in to with this profile's key.
 
     Attributes:
         facts: what the last examination saw.
@@ -32,13 +31,12 @@ class Doctor:
         notes: Sequence[str] = (),
         *,
         opener: Opener = open_remote,
-        entered: Collection[str] = (),
     ) -> None:
         self.notes = tuple(notes)
         self.facts: Facts | None = None
         self._profile = profile
         self._opener = opener
-        self._entered = frozenset(entered)
+        self._entered = frozenset[str]()
 
     @classmethod
     def open(cls, name: str | None = None) -> Doctor:

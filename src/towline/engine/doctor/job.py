@@ -92,7 +92,8 @@ def _container(facts: Facts, answer: Answer) -> Finding:
 def _gpus(answer: Answer) -> Finding:
     given = answer.fact("node", "gpus")
     reply = answer.reply("container")
-    seen = [line for line in reply.out.splitlines() if line.startswith("gpu ")] if reply else []
+    lines = reply.out.splitlines() if reply else []
+    seen = [line for line in lines if line.startswith("gpu GPU ")]
     if given in ("", "-"):
         return ok("deep-gpus", "the job asked for none")
     if reply is not None and not reply.ok:
@@ -101,8 +102,13 @@ def _gpus(answer: Answer) -> Finding:
         return ok("deep-gpus", f"{len(seen)} seen in the container; Slurm gave {given}")
     if reply is None or "no-nvidia-smi" in reply.out:
         return cannot_tell("deep-gpus", f"Slurm gave {given}; there is no nvidia-smi to ask in the container")
-    fix = "Ask the site to look at the node's NVIDIA container hook (98-nvidia.sh) and driver."
-    return fails("deep-gpus", Kind.CLUSTER, f"Slurm gave {given}, and the container sees no GPU", fix)
+    fix = (
+        f"Ask the site to look at {answer.fact('node', 'host')}: at the GPUs and the driver (nvidia-smi -L there), and "
+        "at Enroot's hook for GPUs (98-nvidia.sh)."
+    )
+    # nvidia-smi says on stdout, too, that it found none.
+    words = next((f"; nvidia-smi says: {line[4:]}" for line in lines if line.startswith("smi ")), "")
+    return fails("deep-gpus", Kind.CLUSTER, f"Slurm gave {given}, and the container sees no GPU{words}", fix)
 
 
 def _enroot(answer: Answer) -> Finding:

@@ -103,14 +103,21 @@ def _forget_soon(layout: Layout, values: Values) -> None:
     _set("min-job-age", f"MinJobAge={values[0]}\n", layout, values)
 
 
-def _want_types(layout: Layout, values: Values) -> None:
+def _wish(name: str, layout: Layout, values: Values) -> None:
+    """Have slurmctld ask a script whether it takes a job."""
     replace(layout.etc / _FILTER, (Path(__file__).parent / _FILTER).read_text(), 0o644)
-    _set("typed-gpus-only", "JobSubmitPlugins=lua\n", layout, values)
+    _wishes(layout).mkdir(mode=0o755, exist_ok=True)
+    (_wishes(layout) / name).touch(0o644)
+    _set(name, "JobSubmitPlugins=lua\n", layout, values)
 
 
-def _want_no_types(layout: Layout, values: Values) -> None:
-    _unset("typed-gpus-only", layout, values)
-    (layout.etc / _FILTER).unlink(missing_ok=True)
+def _unwish(name: str, layout: Layout, values: Values) -> None:
+    (_wishes(layout) / name).unlink(missing_ok=True)
+    _unset(name, layout, values)
+
+
+def _wishes(layout: Layout) -> Path:
+    return layout.etc / "job_submit.d"
 
 
 def _take_scontrol(layout: Layout, _values: Values) -> None:
@@ -196,7 +203,18 @@ FAULTS = (
         partial(_unset, "min-job-age"),
         (number("SECONDS", 2, 1_000_000),),
     ),
-    Fault("typed-gpus-only", "jobs that ask for GPUs without their type are refused", _want_types, _want_no_types),
+    Fault(
+        "typed-gpus-only",
+        "jobs that ask for GPUs without their type are refused",
+        partial(_wish, "typed-gpus-only"),
+        partial(_unwish, "typed-gpus-only"),
+    ),
+    Fault(
+        "account-needed",
+        "jobs that name no account are refused",
+        partial(_wish, "account-needed"),
+        partial(_unwish, "account-needed"),
+    ),
     Fault(
         "no-submit-from-nodes",
         "Slurm takes no jobs from compute nodes",

@@ -28,7 +28,7 @@ container() {
             [ -f /towline-doctor/mark ] && echo inside
             sed -n "s/^\(PRETTY_\)\{0,1\}NAME=\"\{0,1\}\([^\"]*\)\"\{0,1\}\$/system \2/p" /etc/os-release 2>/dev/null
             (: >/towline-doctor/written) 2>/dev/null && echo written
-            if command -v nvidia-smi >/dev/null 2>&1; then nvidia-smi -L | sed "s/^/gpu /"; else echo no-nvidia-smi; fi
+            if command -v nvidia-smi >/dev/null 2>&1; then nvidia-smi -L 2>&1 | sed "s/^GPU /gpu &/; t; s/^/smi /"; else echo no-nvidia-smi; fi
             exit 0'
 }
 
