@@ -198,5 +198,5 @@ def test_nodes_that_run_commands_without_the_container_and_have_lost_gpus(clinic
             faults.enter_context(fault(lab, "gpu-lost", node, "0"))
         found = clinic.visit("--deep")
         assert (found.failed, found.done.code) == (["deep-gpus"], 71)
-        assert "the container sees no GPU" in found["deep-gpus"]["evidence"]
+        assert "nvidia-smi says: Unable to determine the device handle" in found["deep-gpus"]["evidence"]
     assert clinic.visit("--deep").failed == []

@@ -98,7 +98,9 @@ def _gpus(answer: Answer) -> Finding:
         return ok("deep-gpus", "the job asked for none")
     if reply is not None and not reply.ok:
         return cannot_tell("deep-gpus", f"Slurm gave {given}; the container did not start")
-    if seen:
+    # nvidia-smi says on stdout, too, that it found none, or that one does not answer.
+    words = next((line[4:] for line in lines if line.startswith("smi ")), "")
+    if seen and not words:
         return ok("deep-gpus", f"{len(seen)} seen in the container; Slurm gave {given}")
     if reply is None or "no-nvidia-smi" in reply.out:
         return cannot_tell("deep-gpus", f"Slurm gave {given}; there is no nvidia-smi to ask in the container")
@@ -106,9 +108,9 @@ def _gpus(answer: Answer) -> Finding:
         f"Ask the site to look at {answer.fact('node', 'host')}: at the GPUs and the driver (nvidia-smi -L there), and "
         "at Enroot's hook for GPUs (98-nvidia.sh)."
     )
-    # nvidia-smi says on stdout, too, that it found none.
-    words = next((f"; nvidia-smi says: {line[4:]}" for line in lines if line.startswith("smi ")), "")
-    return fails("deep-gpus", Kind.CLUSTER, f"Slurm gave {given}, and the container sees no GPU{words}", fix)
+    sees = f"{len(seen)} GPUs" if seen else "no GPU"
+    evidence = f"Slurm gave {given}, and the container sees {sees}" + (f"; nvidia-smi says: {words}" if words else "")
+    return fails("deep-gpus", Kind.CLUSTER, evidence, fix)
 
 
 def _enroot(answer: Answer) -> Finding:

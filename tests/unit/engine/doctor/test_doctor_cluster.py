@@ -225,6 +225,13 @@ def test_credentials_that_are_open_can_be_made_private() -> None:
         ),
         ("deep-gpus", (), OK, "1 seen", ""),
         ("deep-gpus", ((">gpu GPU 0: NVIDIA H100\n", ""),), FAILS, "sees no GPU", "98-nvidia.sh"),
+        (
+            "deep-gpus",
+            ((">gpu GPU 0: NVIDIA H100", ">smi No devices were found"),),
+            FAILS,
+            "No devices",
+            "Ask the site",
+        ),
         ("deep-gpus", ((">gpu GPU 0: NVIDIA H100", ">no-nvidia-smi"),), CANNOT_TELL, "no nvidia-smi", ""),
         ("deep-gpus", (query("container", 1, "x"),), CANNOT_TELL, "did not start", ""),
         ("deep-gpus", ((">gpus 0", ">gpus -"),), OK, "asked for none", ""),
