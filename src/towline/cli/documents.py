@@ -85,6 +85,11 @@ def plan_as_dict(plan: Plan) -> Document:
         "required_paths": list(plan.required_paths),
         "files": {path: content.decode(errors="replace") for path, content in plan.files.items()},
         "sbatch": list(plan.sbatch),
+        "notes": list(plan.notes),
+        "gpu_hours": plan.gpu_hours,
+        "node_hours": plan.node_hours,
+        "facts_asked": plan.facts_asked or None,
+        "estimate": dataclasses.asdict(plan.estimate) if plan.estimate else None,
         "spec": plan.spec.model_dump(mode="json"),
     }
 

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
+from collections.abc import Iterator
 
-from towline.cli.output import BOLD, GREEN, RED, YELLOW, paint, size
+from towline.cli.output import BOLD, GREEN, RED, YELLOW, duration, paint, size
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
-from towline.models.plan import Check, Plan, Verdict
+from towline.models.plan import Check, Estimate, Plan, Verdict
+
+NOW = 15
+"""Seconds within which a start is one that needs no waiting."""
 
 _COLOURS = {Verdict.OK: GREEN, Verdict.FAILS: RED, Verdict.CANNOT_TELL: YELLOW, Verdict.ON_SUBMIT: ""}
 
@@ -17,6 +22,7 @@ def plan_text(plan: Plan) -> str:
     """The whole plan; nothing of it was sent."""
     sections = {
         f"Checks of job {plan.job_id} ({plan.spec.name})": _checks(plan),
+        "Start and size": _outlook(plan),
         f"Files below {clean(plan.directory)}": [
             *(f"{size(len(content)):>10}  {clean(path)}" for path, content in plan.files.items()),
             *([f"{'secret':>10}  secrets (the values of {', '.join(plan.spec.secrets)})"] if plan.spec.secrets else []),
@@ -26,6 +32,35 @@ def plan_text(plan: Plan) -> str:
     }
     blocks = [f"{paint(title, BOLD, sys.stdout)}\n{_indented(lines)}" for title, lines in sections.items()]
     return redacted("\n".join([*blocks, f"{_conclusion(plan)}\n"]))
+
+
+def _outlook(plan: Plan) -> list[str]:
+    """When it would start, what it may use, and what was decided for the user."""
+    wanted = plan.spec.resources
+    lines: list[str] = [*plan.notes]
+    if plan.estimate:
+        lines += _estimate(plan.estimate)
+    if plan.gpu_hours and wanted.time:
+        gpus = wanted.nodes * wanted.gpus_per_node
+        lines.append(f"at most {plan.gpu_hours:.4g} GPU-hours: {gpus} GPUs for {duration(wanted.time)}")
+    elif plan.node_hours and wanted.time:
+        lines.append(f"at most {plan.node_hours:.4g} node-hours: {wanted.nodes} nodes for {duration(wanted.time)}")
+    if plan.facts_asked:
+        lines.append(f"facts about the cluster are {duration(max(0.0, time.time() - plan.facts_asked))} old")
+    return [clean(line) for line in lines]
+
+
+def _estimate(found: Estimate) -> Iterator[str]:
+    if found.start_in is not None:
+        when = "now" if found.start_in < NOW else f"in {duration(found.start_in)}"
+        where = f" in partition {found.partition}" if found.partition else ""
+        yield f"Slurm would start it {when} on {found.nodes}{where}"
+    if found.fitting:
+        yield f"{found.idle} of {found.fitting} nodes that can take it are free, {found.shared} are used in part"
+    if found.waits:
+        waits = found.waits
+        jobs = f"your last {waits.jobs} jobs like this" if waits.jobs > 1 else "your last job like this"
+        yield f"{jobs} waited {duration(waits.median)} (median), {duration(waits.longest)} at most"
 
 
 def _script(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
 from towline.engine.store import Store
-from towline.models.errors import WaitTimedOut
+from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError, WaitTimedOut
 from towline.models.ids import new_job_id
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
@@ -79,8 +80,9 @@ class AsyncCluster:
 
         Args:
             spec: the job.
-            look: look on the cluster whether the job's paths are there, which takes a round trip; a
-                submission does that anyway as its first step.
+            look: ask the cluster whether the job's paths are there, what sbatch says of the script and when the
+                job would start, which takes a round trip; a submission looks at paths and space anyway as its
+                first step.
         """
         job_id = new_job_id()
         settled = await settle(self._session, spec)
@@ -119,8 +121,16 @@ class AsyncCluster:
         """
         values = take_secrets(spec, secrets)
         plan = plan or await self.plan(spec)
+        if plan.failures and plan.estimate is None:
+            with contextlib.suppress(TowlineError):  # so that what is wrong with paths is told, too
+                plan = await looked_at(self._session, plan)
         check_plan(plan)
-        record = await submission.submit(self._session, plan, values, patience=patience, told=told)
+        try:
+            record = await submission.submit(self._session, plan, values, patience=patience, told=told)
+        except SlurmRefused as error:
+            if not isinstance(error, SlurmUnavailable):  # the checks passed, so what is known of the site is old
+                self._session.store.forget_facts(self.profile.name)
+            raise
         return AsyncJob(self._session, record)
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:

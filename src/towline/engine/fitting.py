@@ -25,10 +25,11 @@ _FEATURE = re.compile(r"[A-Za-z_][\w.:-]*")
 
 def fitting_nodes(spec: JobSpec, part: Partition) -> int:
     """How many of the partition's nodes have all that the job needs on one node."""
-    return sum(kind.count for kind in part.nodes_by_kind if _fits(spec, kind))
+    return sum(kind.count for kind in part.nodes_by_kind if fits(spec, kind))
 
 
-def _fits(spec: JobSpec, kind: NodeKind) -> bool:
+def fits(spec: JobSpec, kind: NodeKind) -> bool:
+    """Whether such a node has all that the job needs on one node."""
     wanted = spec.resources
     memory = _memory_per_node(spec)
     return (

@@ -1,46 +1,82 @@
-"""What a plan can only know from the cluster, looked at without sending the job: are its paths there?"""
+"""What a plan can only know from the cluster, looked at without sending the job."""
 
 from __future__ import annotations
 
 import dataclasses
 
+from towline.engine.estimating import estimate
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
 from towline.engine.submission import required_paths
 from towline.models.plan import Check, Plan, Verdict
-from towline.slurm.calls import check_call
-from towline.slurm.submission import ScriptExit, SubmitAnswer, environment_error, parse_submission
+from towline.slurm.calls import look_call
+from towline.slurm.look import Look, parse_look
+from towline.slurm.refusals import RefusalKind
+from towline.slurm.submission import environment_error
 
 
 async def looked_at(session: Session, plan: Plan) -> Plan:
-    """The plan with a verdict for every path; nothing on the cluster is changed.
+    """The plan with a verdict for its paths, with Slurm's own verdict on its script, and when it would start.
+
+    One round trip; nothing on the cluster is changed.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut: the cluster could not be asked.
+        ConfigError, RemoteFault: Slurm's commands are not there.
     """
-    required = required_paths(plan)
-    if not required:
-        return plan
-    outcome = await session.call(check_call(required, session.profile.setup))
-    check_ending(outcome, "looking at the job's paths")
-    said = last_words(outcome.stderr)
-    if error := environment_error(outcome.exit_code or 0, said):
+    profile, spec = session.profile, plan.spec
+    batch = plan.files["script/batch"]
+    outcome = await session.call(look_call(profile.root, batch, required_paths(plan), spec.partition, profile.setup))
+    check_ending(outcome, "looking at what the job needs")
+    if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
         raise error
-    answer = parse_submission(outcome.exit_code or 0, outcome.stdout.decode("utf-8", "replace"), said)
-    if answer.exit not in (ScriptExit.UNCLEAR, ScriptExit.OK, ScriptExit.PATHS_MISSING):
+    try:
+        seen = parse_look(outcome.stdout.decode("utf-8", "replace"))
+    except ValueError:
         return plan
-    return dataclasses.replace(plan, checks=tuple(_judged(check, plan, answer) for check in plan.checks))
+    checks = [_judged(check, plan, seen) for check in plan.checks]
+    waits = session.store.waits(profile.name)
+    return dataclasses.replace(
+        plan,
+        checks=(*checks, *_space(plan, seen), *_slurm(seen, checks)),
+        estimate=estimate(spec, seen, waits),
+    )
 
 
-def _judged(check: Check, plan: Plan, answer: SubmitAnswer) -> Check:
+def _judged(check: Check, plan: Plan, seen: Look) -> Check:
     if check.verdict is not Verdict.ON_SUBMIT:
         return check
     about = {plan.spec.image} if check.name == "image" else set(plan.required_paths) - {plan.spec.image}
     wrong = [
-        *(f"{path} does not exist on the cluster" for path in answer.missing if path in about),
-        *(f"{path} is not a file that you can read" for path in answer.unreadable if path in about),
-        *(f"{path} is not a squashfs image" for path in answer.no_images if path in about),
+        *(f"{path} does not exist on the cluster" for path in seen.missing if path in about),
+        *(f"{path} is not a file that you can read" for path in seen.unreadable if path in about),
+        *(f"{path} is not a squashfs image" for path in seen.no_images if path in about),
     ]
     if wrong:
         return Check(check.name, Verdict.FAILS, "; ".join(wrong), "Correct the path, or make it there.")
     return Check(check.name, Verdict.OK, f"on the cluster: {', '.join(sorted(path for path in about if path))}")
+
+
+def _space(plan: Plan, seen: Look) -> list[Check]:
+    room = seen.room
+    if room is None or room.free_kib is None:
+        return [Check("space", Verdict.CANNOT_TELL, f"the cluster did not say how much room {plan.directory} has")]
+    needed = sum(len(content) for content in plan.files.values()) // 1024 + 1
+    other = "Make room there, or set another `root` in the profile."
+    if not room.writable:
+        return [Check("space", Verdict.FAILS, f"{room.path} cannot be written to", other)]
+    if room.free_kib < needed or room.free_inodes == 0:
+        return [Check("space", Verdict.FAILS, f"{needed} KiB are needed and {room.path} has {room.free_kib}", other)]
+    return [Check("space", Verdict.OK, f"{room.free_kib / (1 << 20):.1f} GiB are free in {room.path}")]
+
+
+def _slurm(seen: Look, checks: list[Check]) -> list[Check]:
+    """Slurm's own verdict. It looks at less than it enforces later: limits of QOS, for example, are not in it."""
+    if seen.refusal is None:
+        if seen.start is None:
+            return [Check("slurm", Verdict.CANNOT_TELL, "sbatch --test-only did not say whether it would take the job")]
+        return [Check("slurm", Verdict.OK, "sbatch --test-only takes the script")]
+    evidence = f"sbatch --test-only says: {seen.refusal.said}"
+    if seen.passing or seen.refusal.kind is RefusalKind.TEMPORARY:
+        return [Check("slurm", Verdict.CANNOT_TELL, evidence)]
+    return [Check("slurm", Verdict.FAILS, evidence, seen.refusal.remedy)]

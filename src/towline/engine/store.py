@@ -7,6 +7,7 @@ log, for SQLite's shared memory does not work there (sqlite.org/wal.html).
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from towline.engine.estimating import Wait
 from towline.engine.migrations import MIGRATIONS
 from towline.models.errors import ConfigError
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
@@ -23,6 +25,9 @@ from towline.models.spec import JobSpec
 
 BUSY_SECONDS = 20.0
 """How long one process waits for another one's write."""
+
+RECENT = 200
+"""Jobs from which an estimate is made at most."""
 
 _NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
 _JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
@@ -164,6 +169,28 @@ class Store:
         with self._writing() as db:
             values = {"cluster": profile, "asked": facts.asked, "body": facts.to_json()}
             db.execute(_insert("REPLACE", "facts", values), values)
+
+    def forget_facts(self, profile: str) -> None:
+        """Ask again the next time: what was kept turned out to be wrong."""
+        with self._writing() as db:
+            db.execute("DELETE FROM facts WHERE cluster = ?", (profile,))
+
+    def waits(self, cluster: str) -> tuple[Wait, ...]:
+        """How long the newest jobs on that cluster waited for their first start."""
+        rows = self._db.execute(
+            "SELECT jobs.spec, attempts.started - attempts.submitted AS seconds FROM jobs "
+            "JOIN attempts ON attempts.job = jobs.id AND attempts.number = 1 "
+            "WHERE cluster = ? AND attempts.started IS NOT NULL AND attempts.submitted IS NOT NULL "
+            "ORDER BY jobs.id DESC LIMIT ?",
+            (cluster, RECENT),
+        ).fetchall()
+        return tuple(_wait(json.loads(row["spec"]), int(row["seconds"])) for row in rows if row["seconds"] >= 0)
+
+
+def _wait(spec: dict[str, Any], seconds: int) -> Wait:
+    wanted = spec.get("resources", {})
+    nodes = int(wanted.get("nodes", 1))
+    return Wait(seconds, tuple(spec.get("partition", ())), nodes, nodes * int(wanted.get("gpus_per_node", 0)))
 
 
 def _migrate(db: sqlite3.Connection) -> None:

@@ -37,6 +37,43 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """How long earlier jobs of this user's waited, which asked for about as much of the same partitions.
+
+    Attributes:
+        jobs: how many.
+        median, longest: seconds between submission and start.
+    """
+
+    jobs: int
+    median: int
+    longest: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """When the job would start, from what is known.
+
+    Attributes:
+        start_in: seconds until the start that Slurm expects now (`sbatch --test-only`); None when it does not say.
+        nodes: the nodes that it would take then.
+        partition: the partition; empty where Slurm does not say.
+        fitting: how many nodes have what each of the job's nodes needs.
+        idle: how many of these nobody uses.
+        shared: how many of these are used in part.
+        waits: what earlier jobs tell; None when there are none.
+    """
+
+    start_in: int | None = None
+    nodes: str = ""
+    partition: str = ""
+    fitting: int = 0
+    idle: int = 0
+    shared: int = 0
+    waits: Waits | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `submit` sends, byte for byte what `--dry-run` shows.
 
@@ -51,6 +88,7 @@ class Plan:
         sbatch: the `sbatch` command as it runs there.
         notes: what was decided for the user, in sentences.
         facts_asked: when the site told of itself, in seconds since 1970 on this machine's clock; 0 for not known.
+        estimate: when the job would start; None when the cluster was not asked.
     """
 
     job_id: str
@@ -63,6 +101,7 @@ class Plan:
     sbatch: tuple[str, ...]
     notes: tuple[str, ...] = ()
     facts_asked: float = 0.0
+    estimate: Estimate | None = None
 
     @property
     def script(self) -> str:

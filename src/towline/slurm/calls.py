@@ -8,7 +8,7 @@ from pathlib import Path
 
 from towline.models.values import check_token
 from towline.slurm.accounting import ASSOCIATION_FIELDS, QOS_FIELDS
-from towline.slurm.commands import SACCT_FIELDS, SINFO_FORMAT, SQUEUE_FORMAT
+from towline.slurm.commands import FREE_FORMAT, SACCT_FIELDS, SINFO_FORMAT, SQUEUE_FORMAT
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollTarget, build_poll_input
 from towline.slurm.scripts import script
@@ -83,9 +83,15 @@ def facts_call(setup: str = "") -> Call:
     return Call("facts", script("facts"), (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS), _setup(setup))
 
 
-def check_call(required: Sequence[RequiredPath], setup: str = "") -> Call:
-    """See whether the paths are there; read the answer with `towline.slurm.submission`. Nothing is changed."""
-    return Call("check", script("check"), (), {**_setup(setup), "required": _required(required)})
+def look_call(
+    root: str, batch: bytes, required: Sequence[RequiredPath], partitions: Sequence[str] = (), setup: str = ""
+) -> Call:
+    """See whether the paths are there, what sbatch says of the script and which nodes are free; nothing is changed.
+
+    Read the answer with `towline.slurm.look.parse_look`.
+    """
+    args = (root, ",".join(partitions) or "-", FREE_FORMAT)
+    return Call("look", script("look"), args, {**_setup(setup), "required": _required(required), "batch": batch})
 
 
 def stage_call(

@@ -18,6 +18,9 @@ SACCT_FIELDS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
 SINFO_FORMAT = "%R|%D|%c|%m|%f|%G"
 """Partition, number of nodes, CPUs, MiB, features and gres of a group of equal nodes (sinfo(1), `--format`)."""
 
+FREE_FORMAT = "%R|%D|%t|%c|%m|%G"
+"""Partition, number of nodes, state, CPUs, MiB and gres of a group of equal nodes (sinfo(1), `--format`)."""
+
 MAX_IDS = 500
 """Ids in one query; sites complain about longer ones and some truncate them."""
 

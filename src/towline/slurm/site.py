@@ -68,7 +68,7 @@ def parse_config(scontrol: str) -> dict[str, str]:
 
 def parse_partitions(scontrol: str, sinfo: str) -> tuple[Partition, ...]:
     """Partitions from `scontrol -o show partition` and `sinfo` (`towline.slurm.commands.SINFO_FORMAT`)."""
-    groups = [group for line in sinfo.splitlines() if (group := _node_kind(line))]
+    groups = [group for line in sinfo.splitlines() if (group := parse_node_line(line))]
     partitions = [_partition(line) for line in scontrol.splitlines()]
     return tuple(
         _with_nodes(part, tuple(kind for name, kind in groups if name == part.name)) for part in partitions if part
@@ -151,7 +151,7 @@ def _with_nodes(part: Partition, groups: tuple[NodeKind, ...]) -> Partition:
     )
 
 
-def _node_kind(line: str) -> tuple[str, NodeKind] | None:
+def parse_node_line(line: str) -> tuple[str, NodeKind] | None:
     """Partition and nodes of a line; the features before the gres may be missing, as in older recordings."""
     parts = [part.strip() for part in line.split("|")]
     if len(parts) not in (5, 6) or not parts[0]:

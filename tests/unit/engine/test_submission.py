@@ -27,7 +27,6 @@ from towline.models.errors import (
     Unreachable,
 )
 from towline.models.job import JobState
-from towline.models.plan import Verdict
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
 from towline.remote.base import Ending, Operation, Outcome
@@ -299,19 +298,3 @@ def test_who_breaks_off_while_it_is_held_leaves_none_or_one_to_look_up(
 def test_patience_that_is_over_passes_slurms_words_on(store: Store) -> None:
     with pytest.raises(SlurmUnavailable, match="QOSMaxSubmitJobPerUserLimit"):
         held(store, QUEUE_FULL, patience=0)
-
-
-@pytest.mark.parametrize(
-    ("outcome", "verdicts"),
-    [
-        (Outcome(DONE, 0), {"image": Verdict.OK, "paths": Verdict.OK}),
-        (Outcome(DONE, 43, b"missing /i.sqsh\n"), {"image": Verdict.FAILS, "paths": Verdict.OK}),
-        (Outcome(DONE, 43, b"missing /data\nno-image /i.sqsh\n"), {"image": Verdict.FAILS, "paths": Verdict.FAILS}),
-    ],
-)
-def test_a_look_gives_every_path_its_verdict(store: Store, outcome: Outcome, verdicts: dict[str, Verdict]) -> None:
-    spec = JobSpec.build(command=["true"], mounts=["/data"])
-    plan = asyncio.run(cluster(store, lambda _: outcome).plan(spec, look=True))
-    assert {check.name: check.verdict for check in plan.checks if check.name in verdicts} == verdicts
-    asked = asyncio.run(cluster(store, lambda _: outcome).plan(spec))
-    assert {check.verdict for check in asked.checks if check.name in verdicts} == {Verdict.ON_SUBMIT}

@@ -10,8 +10,9 @@ import pytest
 
 from tests.unit.slurm.stubs import Ran, Slurm, ended
 from towline.models.errors import ConfigError, PlanRefused, StagingFailed
-from towline.slurm.calls import RequiredPath, Submission, check_call, stage_call
+from towline.slurm.calls import RequiredPath, Submission, look_call, stage_call
 from towline.slurm.commands import sbatch
+from towline.slurm.look import parse_look
 from towline.slurm.parse import SlurmId
 from towline.slurm.submission import Came, ScriptExit, SubmitAnswer, parse_submission, submission_error
 
@@ -111,14 +112,17 @@ def test_all_missing_paths_are_named_before_anything_is_changed(site: Site, tmp_
     assert answer.missing == ("/nowhere/a", f"{there}/image.sqsh")
     assert answer.unreadable == (str(there),)
     assert answer.no_images == (f"{there}/empty.sqsh", f"{there}/zeros.sqsh")
-    looked = read(site.slurm.run(check_call(wanted), site.where()))
+    site.slurm.set(**{"sinfo.text": ""})
+    looked = parse_look(site.slurm.run(look_call(str(site.root), b"#!/bin/sh\n", wanted), site.where()).out)
     assert (looked.missing, looked.no_images) == (answer.missing, answer.no_images)
     assert looked.unreadable == answer.unreadable
+    assert looked.room
+    assert str(site.root).startswith(looked.room.path)
     error = submission_error(answer)
     assert isinstance(error, PlanRefused)
     assert "/nowhere/a" in error.why
     assert not site.root.exists()
-    assert site.slurm.calls("sbatch") == []
+    assert site.slurm.calls("sbatch") == ["--test-only ./batch"]
 
 
 def test_jobs_that_others_can_write_to_is_refused(site: Site) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 ScriptName = Literal[
     "facts",
-    "check",
+    "look",
     "stage",
     "submit",
     "find",

@@ -3,6 +3,8 @@
 # can be written, `look` says which have it, `remove` takes it away.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/places.sh
+. ./places.sh
 # shellcheck source=src/towline/slurm/scripts/enroot.sh
 . ./enroot.sh
 

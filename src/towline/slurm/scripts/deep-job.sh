@@ -2,6 +2,8 @@
 # deep-job.sh DIRECTORY IMAGE: the batch script of `doctor --deep`; IMAGE may be `-`. Writes DIRECTORY/answer.
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
+# shellcheck source=src/towline/slurm/scripts/places.sh
+. ./places.sh
 # shellcheck source=src/towline/slurm/scripts/enroot.sh
 . ./enroot.sh
 

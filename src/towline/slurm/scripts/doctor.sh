@@ -6,6 +6,8 @@
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
+# shellcheck source=src/towline/slurm/scripts/places.sh
+. ./places.sh
 # shellcheck source=src/towline/slurm/scripts/enroot.sh
 . ./enroot.sh
 

@@ -1,9 +1,9 @@
 #!/bin/sh
 # What must be on the cluster before a job is sent there.
 
-# check_required: names everything that is missing, not only the first. ./required has a line `p PATH` for what must
-# exist and `i PATH` for a squashfs image that must be readable (its first four bytes are "hsqs").
-check_required() {
+# list_required: names everything that is missing, not only the first, and fails then. ./required has a line `p PATH` for
+# what must exist and `i PATH` for a squashfs image that must be readable (its first four bytes are "hsqs").
+list_required() {
     [ -f ./required ] || return 0
     tl_lacking=0
     while IFS= read -r tl_path; do
@@ -19,5 +19,9 @@ check_required() {
             printf 'no-image %s\n' "$tl_path"
         fi
     done <./required
-    [ "$tl_lacking" -eq 0 ] || exit 43
+    [ "$tl_lacking" -eq 0 ]
+}
+
+check_required() {
+    list_required || exit 43
 }
