@@ -200,9 +200,10 @@ def _gpus_told(spec: JobSpec, asked: Sequence[Partition], _: SiteFacts) -> str:
 
 def _cpus_told(spec: JobSpec, asked: Sequence[Partition], _: SiteFacts) -> str:
     wanted = spec.resources
+    tasks = f"{wanted.tasks_per_node} task{'s' if wanted.tasks_per_node > 1 else ''}"
     if wanted.cpus_per_task is None:
-        return f"{wanted.tasks_per_node} tasks on each node, with the CPUs that the site gives"
-    return f"{wanted.tasks_per_node} tasks of {wanted.cpus_per_task} CPUs on each node"
+        return f"{tasks} on each node, with the CPUs that the site gives"
+    return f"{tasks} of {wanted.cpus_per_task} CPUs on each node"
 
 
 def _time_told(spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts) -> str:

@@ -26,7 +26,7 @@ async def looked_at(session: Session, plan: Plan) -> Plan:
     """
     profile, spec = session.profile, plan.spec
     batch = plan.files["script/batch"]
-    outcome = await session.call(look_call(profile.root, batch, required_paths(plan), spec.partition, profile.setup))
+    outcome = await session.call(look_call(profile.root, batch, required_paths(plan), profile.setup))
     check_ending(outcome, "looking at what the job needs")
     if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
         raise error

@@ -83,15 +83,14 @@ def facts_call(setup: str = "") -> Call:
     return Call("facts", script("facts"), (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS), _setup(setup))
 
 
-def look_call(
-    root: str, batch: bytes, required: Sequence[RequiredPath], partitions: Sequence[str] = (), setup: str = ""
-) -> Call:
+def look_call(root: str, batch: bytes, required: Sequence[RequiredPath], setup: str = "") -> Call:
     """See whether the paths are there, what sbatch says of the script and which nodes are free; nothing is changed.
 
     Read the answer with `towline.slurm.look.parse_look`.
     """
-    args = (root, ",".join(partitions) or "-", FREE_FORMAT)
-    return Call("look", script("look"), args, {**_setup(setup), "required": _required(required), "batch": batch})
+    return Call(
+        "look", script("look"), (root, FREE_FORMAT), {**_setup(setup), "required": _required(required), "batch": batch}
+    )
 
 
 def stage_call(

@@ -94,7 +94,7 @@ def test_an_answer_that_broke_off_is_none() -> None:
 def test_the_script_is_tested_and_nothing_is_submitted(tmp_path: Path) -> None:
     slurm = Slurm(tmp_path)
     slurm.set(**{"sinfo.text": "batch|3|idle|32|1000|(null)\n", "sbatch_mode": "refuse", "sbatch_says": "no\n"})
-    ran = slurm.run(look_call("/nowhere/root", b"#!/bin/sh\n", (), ("a", "b")), tmp_path / "call")
+    ran = slurm.run(look_call("/nowhere/root", b"#!/bin/sh\n", ()), tmp_path / "call")
     found = parse_look(ran.out)
     assert slurm.calls("sbatch") == ["--test-only ./batch"]
     assert found.refusal
