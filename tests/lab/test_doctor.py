@@ -11,6 +11,8 @@ import pytest
 from tests.lab.clinic import Clinic, follow
 from tests.lab.faulty import fault
 from tests.lab.sshd import make_key
+from tests.lab.talk import converse
+from tests.lab.terminal import COMMAND
 from towline.lab import Lab
 
 STRICT = Path("/etc/ssh/ssh_config.d/towline-labtest.conf")
@@ -60,6 +62,21 @@ def test_safe_fixes_are_applied_when_told_to(clinic: Clinic) -> None:
     mended = clinic.visit("--fix", "--yes")
     assert (mended.done.code, key.stat().st_mode & 0o777) == (0, 0o600)
     assert mended.done.lines[-1]["doctor"]["mended"] == [f"make private: {key}"]
+
+
+def test_a_fix_waits_for_consent(clinic: Clinic) -> None:
+    key = clinic.key(0o644)
+    clinic.settings["hosts"] = "login1.lab"
+    env = clinic.terminal().env()
+    for answer, mode in (("n", 0o644), ("y", 0o600)):
+        status, shown = converse([*COMMAND, "doctor", "--fix"], [(r"make private: \S+\? \[y/N\]: ", answer)], env)
+        assert (status == 0, key.stat().st_mode & 0o777) == (answer == "y", mode), shown
+
+
+def test_a_machine_without_ssh(clinic: Clinic) -> None:
+    found = clinic.visit(PATH=str(clinic.folder))
+    assert (found.failed[0], found.done.code) == ("ssh-client", 78)
+    assert "apt-get install openssh-client" in found["ssh-client"]["fix"]
 
 
 def test_a_host_name_that_nobody_knows_and_a_port_that_is_closed(clinic: Clinic) -> None:
@@ -229,6 +246,9 @@ def test_a_disk_without_space_and_without_inodes(clinic: Clinic, lab: Lab) -> No
         clinic.settings.update(hosts="login1.lab", root="/mnt/labtest/towline")
         found = clinic.visit()
         assert (found.failed, found.done.code) == (["inodes", "space"], 73)
+        assert "set `root` in the profile to a directory on a file system with space" in found["space"]["fix"]
+        clinic.settings["root"] = "/lustre/alice/towline"
+        assert clinic.visit().failed == []
     finally:
         lab.run_on("login1", ["sh", "-c", "umount /mnt/labtest; rmdir /mnt/labtest"], check=True)
 

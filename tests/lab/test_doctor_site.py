@@ -91,6 +91,22 @@ def test_a_container_runtime_that_is_missing_broken_or_lax(clinic: Clinic, lab: 
     assert clinic.visit().failed == []
 
 
+def test_credentials_that_an_image_needs(clinic: Clinic) -> None:
+    clinic.settings["image"] = "nvcr.io/nvidia/pytorch:24.07-py3"
+    found = clinic.visit()
+    assert (found.failed, found.done.code) == (["credentials"], 77)
+    give = found.command("credentials", "Give it to the cluster").split()
+    assert give[0] == "towline"
+    try:
+        assert clinic.terminal(NGC_KEY="sentinel-2718")(*give[1:]).code == 0
+        found = clinic.visit()
+        assert found.failed == []
+        assert "nvcr.io as $oauthtoken" in found["credentials"]["evidence"]
+        assert "sentinel-2718" not in found.done.out
+    finally:
+        clinic.as_alice("rm -f .config/enroot/.credentials")
+
+
 # --- Storage ---
 
 
