@@ -20,9 +20,11 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 def keys() -> str:
     """Every key of a job's description with its flag."""
-    flags = {option.field: option.flag for group in GROUPS.values() for option in group}
+    flags: dict[str, list[str]] = {}
+    for option in (option for group in GROUPS.values() for option in group):
+        flags.setdefault(option.field, []).append(f"`{option.flag}`")
     rows = [
-        f"| `{key.name}` | {f'`{flags[key.name]}`' if key.name in flags else ''} "
+        f"| `{key.name}` | {', '.join(flags.get(key.name, ()))} "
         f"| {f'`{key.default}`' if key.default else ''} | {key.meaning} |"
         for key in job_keys()
     ]

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.terminal import Terminal
+from towline import Cluster
 from towline.lab import Lab
+from towline.models.errors import TasksFailed
 
 
 @pytest.fixture
@@ -78,3 +80,25 @@ def test_numbers_beyond_the_sites_limit_are_refused(towline: Terminal) -> None:
     done = towline("run", "--array", "0-1001", "--", "true")
     assert done.code == 65, done
     assert "below 1001" in done.err
+
+
+def halved(item: dict[str, int]) -> float:
+    import os
+
+    if item["x"] < 0:
+        raise ValueError(os.environ["SLURM_ARRAY_TASK_ID"])
+    return item["x"] / 2
+
+
+def test_a_function_is_mapped_over_items_and_the_results_come_in_order(
+    lab: Lab, towline: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
+    with Cluster.open("lab") as cluster:
+        job = cluster.map(halved, [{"x": 3}, {"x": -1}, {"x": 8}], limit=2)
+        echo = cluster.map(["echo", "-n"], [["a  b", "'"], "$HOME"])
+        with pytest.raises(TasksFailed, match="1 of 3"):
+            job.gather(timeout=300)
+        assert job.gather(partial=True) == [1.5, None, 4.0]
+        assert echo.gather(timeout=300) == ["a  b '", "$HOME"]
+    assert "ValueError: 1" in towline("logs", f"{job.id}_1").err

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
-from towline.engine import cancelling, following, homecoming, observation, submission
+from towline.engine import cancelling, following, homecoming, mapping, observation, submission
 from towline.engine.addressing import find_job
 from towline.engine.arrays import task_of
 from towline.engine.dependencies import settle
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.looking import looked_at
+from towline.engine.mapping import Work, map_spec
 from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
@@ -28,6 +30,7 @@ from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
+from towline.models.values import Json
 from towline.remote.base import Remote
 
 
@@ -132,6 +135,30 @@ class AsyncCluster:
                 self._session.store.forget_facts(self.profile.name)
             raise
         return AsyncJob(self._session, record)
+
+    async def map(
+        self,
+        work: Work,
+        items: Iterable[object],
+        *,
+        limit: int | None = None,
+        secrets: Secrets | None = None,
+        **fields: Any,
+    ) -> AsyncJob:
+        """Do the work once for each item, as the tasks of one array; `AsyncJob.gather` has what they made, in order.
+
+        Args:
+            work: a command or shell text, to which each item's words are added (shell text finds them in `$@`); or a
+                function, which is called with the item and must import inside itself what it uses.
+            items: for a command, texts or lists of texts; for a function, anything that JSON can hold.
+            limit: tasks that run at a time; all that find room when not given.
+            secrets: as `submit` takes them.
+            fields: further fields of `JobSpec`, for example `image` and `resources`.
+
+        Raises:
+            SpecError: an item is of the wrong kind, or the function needs more than its own text; else as `submit`.
+        """
+        return await self.submit(map_spec(work, items, limit=limit, **fields), secrets=secrets)
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """This store's jobs on the cluster after one poll: those that have not ended, or all."""
@@ -244,6 +271,22 @@ class AsyncJob:
         async for event in following.follow(self._session, self.record, logs=False):
             if isinstance(event, StateChanged):
                 self.record = event.record
+
+    async def gather(self, *, timeout: float | None = None, partial: bool = False) -> list[Json]:
+        """What the tasks of an array made, in the order of their numbers, once all have ended.
+
+        That is what a mapped function returned (or any command left as `return.json` in its results directory), else
+        the task's stdout as text.
+
+        Args:
+            timeout: seconds to wait at most.
+            partial: give None for tasks that did not succeed, instead of raising an error.
+
+        Raises:
+            TasksFailed: some did not succeed.
+            WaitTimedOut: they were still going then.
+        """
+        return await mapping.gather(self._session, await self.wait(timeout), partial=partial)
 
     async def cancel(self) -> JobRecord:
         """Cancel the job for good and see that it has ended; a job that has ended stays as it is."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,12 +17,14 @@ from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster, AsyncJob
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.mapping import Work
 from towline.engine.submission import PATIENCE
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
+from towline.models.values import Json
 
 T = TypeVar("T")
 
@@ -120,6 +122,19 @@ class Cluster:
         work = self._cluster.submit(spec, plan, secrets=secrets, patience=patience, told=told)
         return Job(self._loop, self._loop.wait(work))
 
+    def map(
+        self,
+        work: Work,
+        items: Iterable[object],
+        *,
+        limit: int | None = None,
+        secrets: Secrets | None = None,
+        **fields: Any,
+    ) -> Job:
+        """See `AsyncCluster.map`."""
+        job = self._loop.wait(self._cluster.map(work, items, limit=limit, secrets=secrets, **fields))
+        return Job(self._loop, job)
+
     def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """See `AsyncCluster.jobs`."""
         return self._loop.wait(self._cluster.jobs(everything=everything))
@@ -196,6 +211,10 @@ class Job:
     def wait(self, timeout: float | None = None) -> JobRecord:
         """See `AsyncJob.wait`."""
         return self._loop.wait(self._job.wait(timeout))
+
+    def gather(self, *, timeout: float | None = None, partial: bool = False) -> list[Json]:
+        """See `AsyncJob.gather`."""
+        return self._loop.wait(self._job.gather(timeout=timeout, partial=partial))
 
     def cancel(self) -> JobRecord:
         """See `AsyncJob.cancel`."""

@@ -8,6 +8,7 @@ from importlib import resources
 
 from towline.launch.quoting import quote, quote_words
 from towline.launch.rendezvous import TAO_PORT, Convention, Place
+from towline.models.array import parse_tasks
 from towline.models.secrets import Secret
 from towline.models.spec import JobSpec, Mount
 
@@ -73,6 +74,7 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
         **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
         "script/supervisor": _packaged("supervisor.sh"),
         "script/prelude": _packaged("prelude.sh"),
+        **({"script/arguments": arguments_file(launch.spec).encode()} if launch.spec.arguments else {}),
         "script/entrypoint": entrypoint(launch.spec).encode(),
         "script/env": environment_file(launch).encode(),
         "script/step": step_file(launch).encode(),
@@ -80,9 +82,17 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
 
 
 def entrypoint(spec: JobSpec) -> str:
-    """The user's command as a sh script; shell text stays as it was given."""
-    body = spec.shell or f"exec {quote_words(spec.command)}"
-    return f"#!/bin/sh\n{body.removesuffix(chr(10))}\n"
+    """The user's command as a sh script; shell text stays as it was given, and finds a task's arguments in `$@`."""
+    own = '. "$TOWLINE_JOB_DIR/script/arguments"\n' if spec.arguments else ""
+    body = spec.shell or f"exec {quote_words(spec.command)}" + (' "$@"' if own else "")
+    return f"#!/bin/sh\n{own}{body.removesuffix(chr(10))}\n"
+
+
+def arguments_file(spec: JobSpec) -> str:
+    """Every task's own arguments as sh text that sets the positional parameters of the task that reads it."""
+    numbers = sorted(parse_tasks(spec.array or ""))
+    cases = [f"{task}) set -- {quote_words(own)} ;;\n" for task, own in zip(numbers, spec.arguments, strict=True)]
+    return f"case $SLURM_ARRAY_TASK_ID in\n{''.join(cases)}esac\n"
 
 
 def public_environment(launch: LaunchPlan) -> dict[str, str]:

@@ -9,6 +9,7 @@
     ├── Unreachable                  69  unreachable    no login host could be reached
     ├── RemoteFault                  71  remote-fault   reached, but the cluster's side cannot do it
     ├── OutcomeUnknown               72  unknown        the answer was lost; the store says what is known
+    ├── TasksFailed                  72  tasks-failed   what was to be gathered was not made: tasks did not succeed
     ├── StagingFailed                73  staging        files could not be written (disk full, quota, rights)
     ├── TransferFailed               74  transfer       bytes could not be brought home or sent whole
     ├── WaitTimedOut                 75  timed-out      still going when the caller's patience ended
@@ -116,6 +117,13 @@ class OutcomeUnknown(TowlineError):
     """The answer was lost on the way; the operation may have happened."""
 
     code = "unknown"
+    exit_status = 72
+
+
+class TasksFailed(TowlineError):
+    """Tasks of an array did not succeed, so that what they were to make is not there."""
+
+    code = "tasks-failed"
     exit_status = 72
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
-from towline.models.array import check_array
+from towline.models.array import check_array, parse_tasks
 from towline.models.dependency import AnyDependency, as_dependencies
 from towline.models.fields import (
     ClusterPath,
@@ -38,6 +38,10 @@ from towline.models.values import check_job_name
 __all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text", "Token", "Tokens", "Walltime"]
 
 MAX_COMMAND_BYTES = 1 << 20
+MAX_ARGUMENTS = 32 << 20
+"""Characters of all tasks' arguments."""
+MAX_WORD = (128 << 10) - 1
+"""Bytes of one argument (MAX_ARG_STRLEN, execve(2))."""
 
 Uri = Annotated[str, AfterValidator(check_uri)]
 OptionsAsWritten = Mapping[str, str | int | float | bool | None] | tuple[str, ...] | str
@@ -87,6 +91,8 @@ class JobSpec(Model):
         sbatch: further options of `sbatch`, name → value; empty for those that take none.
         array: numbers of the tasks that one submission starts, each with a log, an exit code and results of its own:
             `0-99`, `1,3,5`, `0-99:10`, or `0-99%8` for 8 at a time. What is asked for is given to each task.
+        arguments: words that are added to the command of each task, in the order of their numbers; without an `array`
+            they make one that counts from 0.
         depends_on: what must have become of other jobs first: `JOB` (which must succeed), `KIND:JOB`, or in Python a
             job object; see `towline.models.dependency`.
     """
@@ -124,6 +130,7 @@ class JobSpec(Model):
     labels: Labels = Field(default_factory=dict)
     sbatch: SbatchOptions = Field(default_factory=dict)
     array: Annotated[str, AfterValidator(check_array)] | None = None
+    arguments: tuple[tuple[Text, ...], ...] = ()
     depends_on: Annotated[tuple[AnyDependency, ...], BeforeValidator(as_dependencies)] = ()
 
     @model_validator(mode="before")
@@ -131,8 +138,11 @@ class JobSpec(Model):
     def _name_after_command(cls, data: Any) -> Any:
         if isinstance(data, dict):
             fields = cast("dict[str, Any]", data)
+            if fields.get("arguments") and not fields.get("array"):
+                fields = {**fields, "array": f"0-{len(fields['arguments']) - 1}"}
             if fields.get("name") in (None, ""):
                 return {**fields, "name": name_of_command(fields.get("command"))}
+            return fields
         return data  # pyright: ignore[reportUnknownVariableType]
 
     @model_validator(mode="after")
@@ -178,6 +188,16 @@ class JobSpec(Model):
             raise ValueError(f"secrets: {doubled[0]} is in env, too; take its value out of there")
         if len(set(self.secrets)) < len(self.secrets):
             raise ValueError("secrets: a name stands there twice")
+        return self
+
+    @model_validator(mode="after")
+    def _arguments_for_each_task(self) -> JobSpec:
+        if self.arguments and len(self.arguments) != (count := len(parse_tasks(self.array or ""))):
+            raise ValueError(f"arguments: there are {len(self.arguments)} for the {count} tasks of array {self.array}")
+        if sum(len(word) for words in self.arguments for word in words) > MAX_ARGUMENTS:
+            raise ValueError("arguments: they are longer than 32 MiB in all; put them into a file, and pass numbers")
+        if any(len(word.encode()) > MAX_WORD for words in self.arguments for word in words):
+            raise ValueError("arguments: one is longer than 128 KiB, which Linux takes for no argument")
         return self
 
     @model_validator(mode="after")

@@ -7,6 +7,10 @@ Each reader raises `ValueError` with a sentence that says what is accepted; mode
 from __future__ import annotations
 
 import re
+from typing import TypeAlias, Union
+
+Json: TypeAlias = Union[bool, int, float, str, list["Json"], dict[str, "Json"], None]  # noqa: UP007 - 3.10 runs it
+"""What JSON can hold."""
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 _UNITS = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY}
