@@ -15,8 +15,9 @@ from tests.docs.pages import Block, blocks
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize("block", blocks("python"), ids=str)
 def test_examples_run(block: Block, tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(block.text)
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block.text],
+        [sys.executable, "-W", "error", "example.py"],
         cwd=tmp_path,
         env={**os.environ, "TOWLINE_STATE_DIR": str(tmp_path / "state")},
         capture_output=True,

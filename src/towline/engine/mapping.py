@@ -84,7 +84,7 @@ def program(function: Callable[..., object]) -> str:
     try:
         text = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError) as error:
-        raise _unfit(function, f"Its text cannot be had: {error}.") from None
+        raise _unfit(function, f"Its text is in no file ({error}), as with what is typed into Python.") from None
     if not text.startswith("def "):
         raise _unfit(function, "It has a decorator, or is a coroutine.")
     return "from __future__ import annotations\n\n" + text + _CALL % function.__name__
