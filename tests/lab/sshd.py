@@ -165,7 +165,7 @@ def kill(pid: int) -> None:
         return
 
 
-def wait_until(condition: object, process: subprocess.Popen[bytes] | None = None) -> None:
+def wait_until(condition: object, process: subprocess.Popen[bytes] | subprocess.Popen[str] | None = None) -> None:
     """Look again and again: sshd and ssh tell nobody when they are ready or gone."""
     assert callable(condition)
     end = time.monotonic() + _SECONDS

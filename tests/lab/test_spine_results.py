@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.terminal import Terminal
+from tests.lab.login import on_login
+from tests.lab.sshd import wait_until
+from tests.lab.terminal import Done, Terminal
 from towline import Cluster
 from towline.engine.events import Progress
 from towline.lab import Lab
+from towline.remote.tree import FOLDER
 
 MANY = """
 import hashlib, os, pathlib
@@ -54,6 +57,11 @@ def digest(path: Path) -> str:
     return total.hexdigest()
 
 
+def begun(home: Path) -> int:
+    """Bytes of files that are not whole yet."""
+    return sum(path.stat().st_size for path in (home / FOLDER).glob("*.part"))
+
+
 @pytest.fixture
 def towline(lab: Lab, tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "state")
@@ -73,21 +81,30 @@ def test_two_thousand_small_files_come_home(towline: Terminal, tmp_path: Path) -
         assert path.read_bytes() == hashlib.sha256(str(number).encode()).digest() * (number % 7)
 
 
-def test_a_gigabyte_comes_home_with_progress(
+def test_a_gigabyte_comes_home_with_progress_and_goes_on_where_a_killed_pull_was(
     towline: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
     job = towline.submit("--", "python3", "-c", LARGE)
     assert towline("wait", job).code == 0
+    home = tmp_path / "home"
+    with towline.start("results", job, "--pull", str(home)) as killed:
+        wait_until(lambda: begun(home) > 100_000_000, killed)
+        killed.kill()
+    assert [path.name for path in home.iterdir()] == [FOLDER]
+    begun_before = begun(home)
     seen: list[Progress] = []
     with Cluster.open("lab") as cluster:
-        report = cluster.find([job])[0].pull_results(tmp_path / "home", progress=seen.append)
+        report = cluster.find([job])[0].pull_results(home, progress=seen.append)
     assert (report.files, report.bytes, report.refused) == (1, 1 << 30, ())
+    assert report.received == (1 << 30) - begun_before
+    assert [path.name for path in home.iterdir()] == ["large"]
     assert digest(tmp_path / "home" / "large") == towline("logs", job).out.strip()
     assert {each.bytes_total for each in seen} == {1 << 30}
     done = [each.bytes_done for each in seen]
     assert done == sorted(done)
     assert len(set(done)) > 10
+    assert min(done) >= begun_before
     (tmp_path / "home" / "large").unlink()
 
 
@@ -99,3 +116,30 @@ def test_a_hostile_tree_stays_below_the_destination(towline: Terminal, tmp_path:
     assert sorted(path.name for path in (tmp_path / "home").iterdir()) == ["good", "inner", "new\nline \x1b[31m"]
     assert "outer" in done.err
     assert "\x1b[31m" not in done.err + done.out + towline("results", job).out
+
+
+def test_results_come_over_the_host_for_transfers(lab: Lab, towline: Terminal, tmp_path: Path) -> None:
+    job = towline.submit("--", "sh", "-c", 'cd "$TOWLINE_RESULTS_DIR" && echo 1 >a && mkdir d && echo 2 >d/b')
+    assert towline("wait", job).code == 0
+
+    def pull(dest: str, host: str, **settings: str) -> Done:
+        towline.environment = {"TOWLINE_TRANSFER_HOST": host, **settings}
+        return towline("results", job, "--pull", str(tmp_path / dest), "--json")
+
+    [over_ssh] = pull("ssh", "login2").json["results"]
+    assert (over_ssh["pulled"]["files"], over_ssh["pulled"]["received"], over_ssh["pulled"]["kept"]) == (2, 4, 0)
+    assert (tmp_path / "ssh" / "d" / "b").read_text() == "2\n"
+    mounted = pull("here", "local", TOWLINE_PATH_MAP=f"/lustre:{lab.paths.lustre}")
+    assert mounted.code == 0, mounted
+    assert (tmp_path / "here" / "a").read_text() == "1\n"
+    assert pull("wrong", "local", TOWLINE_PATH_MAP="/lustre:/nosuch").json["error"]["code"] == "not-found"
+    away = pull("away", "nosuch.invalid").json["error"]
+    assert (away["code"], "nosuch.invalid" in away["what"]) == ("unreachable", True)
+    towline.environment = {}
+
+    folder = f"{towline.job(job)['directory']}/results"
+    on_login(lab, script=f"chmod 000 {folder}/a")
+    shut = towline("results", job, "--pull", str(tmp_path / "rest"))
+    assert shut.code == 74, shut
+    assert "a: " in shut.err
+    assert [path.name for path in (tmp_path / "rest").iterdir()] == ["d"]

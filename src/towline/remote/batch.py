@@ -17,6 +17,8 @@ _GONE, _UNREADABLE, _CHANGED = 44, 45, 46
 _BYTES, _FILES = 64 << 20, 5000
 """Of one batch: what came in it gets its name only when its end has been seen."""
 
+_WRITTEN_TO = "it was written to while it was read"
+
 _SEND = f"""
 export LC_ALL=C
 here=$PWD
@@ -95,7 +97,14 @@ async def fetch(transfers: Transfers, root: str, files: list[TreeFile], parts: P
             outcome = await transfers.remote.run(operation, sink=intake.take)
     except tarfile.TarError as error:
         broken = str(error)
-    return _judged(intake, files, outcome, broken)
+    brought = _judged(intake, files, outcome, broken)
+    for file in [file for file in brought.whole if file.path in brought.grown]:
+        source = f"{root}/{file.path}"
+        if not await transfers.begins_like(source, parts.of(source, file.state)):
+            brought.whole.remove(file)
+            brought.grown.remove(file.path)
+            brought.doubts[file.path] = _WRITTEN_TO
+    return brought
 
 
 class _Intake:
@@ -153,7 +162,7 @@ def _judged(intake: _Intake, files: list[TreeFile], outcome: Outcome | None, bro
             brought.whole.append(replace(file, state=before))
             brought.grown |= {file.path} if now != before else set()
         elif now != before:
-            brought.doubts[file.path] = "it was written to while it was read"
+            brought.doubts[file.path] = _WRITTEN_TO
         else:
             brought.unreadable[file.path] = _said_of(file.path, words) or "it could not be read there"
     return brought

@@ -7,6 +7,8 @@ trees are brought home by `towline.remote.tree`.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -141,7 +143,8 @@ class Transfers:
     ) -> Downloaded:
         """Bring one file home; what an earlier call left of it is not asked for again.
 
-        A source that grows meanwhile is brought as it was at the beginning; one that changes otherwise is not brought.
+        A source that only becomes longer meanwhile is brought as it was at the beginning; one that changes otherwise is
+        not brought.
 
         Args:
             source: its path on the cluster.
@@ -162,7 +165,7 @@ class Transfers:
                 outcome = await self._fetch(intake, self.there(source))
             finally:
                 intake.close()
-            if intake.complete(outcome):
+            if intake.complete(outcome) and (outcome.ok or await self.begins_like(source, intake.part)):
                 return intake.finish(mode, grown=not outcome.ok)
             idle = 0 if intake.received > before else idle + 1
             if outcome.ending not in (Ending.UNKNOWN, Ending.NOT_STARTED) or idle >= _TRIES:
@@ -174,6 +177,13 @@ class Transfers:
                     )
                 intake.forget()
                 raise SourceChanged(f"{source} changed while it was brought home", fix="Try again.")
+
+    async def begins_like(self, source: str, part: Path) -> bool:
+        """Whether a file on the cluster still begins with what is here of it, so that it has only become longer."""
+        size, here = await asyncio.to_thread(_digest, part)
+        script = 'head -c "$2" <"$1" | sha256sum'
+        outcome = await self.remote.run(Operation("compare", script, (self.there(source), str(size)), timeout=None))
+        return outcome.ok and outcome.stdout.startswith(here.encode())
 
     async def _fetch(self, intake: _Intake, source: str) -> Outcome:
         try:
@@ -244,6 +254,12 @@ class _Intake:
         while view:
             view = view[os.write(self._file, view) :]
 
+    @property
+    def part(self) -> Path:
+        """Where it is until it is whole."""
+        assert self._state  # noqa: S101  `complete` was true
+        return self._parts.of(self._source, self._state)
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)
@@ -256,8 +272,18 @@ class _Intake:
     def finish(self, mode: int, *, grown: bool) -> Downloaded:
         """Give it its name and the source's time."""
         assert self._state  # noqa: S101  `complete` was true
-        put(self._parts.of(self._source, self._state), self.dest, self._state, mode=mode)
+        put(self.part, self.dest, self._state, mode=mode)
         return Downloaded(self._state.size, self.received, grown)
+
+
+def _digest(path: Path) -> tuple[int, str]:
+    """A file's size and SHA-256."""
+    size, total = 0, hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            size += len(piece)
+            total.update(piece)
+    return size, total.hexdigest()
 
 
 def parse_state(text: str) -> FileState:

@@ -9,6 +9,7 @@ own at the destination, which is removed in the end; what a killed transfer leav
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Mapping
@@ -100,8 +101,12 @@ class TreePull:
             Whatever `look` raises.
         """
         with claimed(self._dest) as self._lock:
-            tree = await self._rounds(look)
-            await asyncio.to_thread(self._finish, tree)
+            try:
+                tree = await self._rounds(look)
+                await asyncio.to_thread(self._finish, tree)
+            finally:
+                with contextlib.suppress(OSError):
+                    self._parts.folder.rmdir()  # if there is nothing in it to go on with
         grown = tuple(sorted(self._grown))
         return TreeReport(tree, self._received, self._kept or 0, grown, self._unreadable, self._way)
 

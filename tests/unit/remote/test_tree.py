@@ -238,6 +238,17 @@ def test_a_file_that_vanishes_is_not_here(root: Path, tmp_path: Path) -> None:
     assert contents(tmp_path / "home") == contents(root)
 
 
+@pytest.mark.parametrize("size", [1000, 4_000_000])
+@pytest.mark.usefixtures("small")
+def test_what_is_here_of_a_file_that_is_rewritten_longer_is_never_of_both(
+    root: Path, tmp_path: Path, size: int
+) -> None:
+    (root / "a").write_bytes(bytes(size))
+    rewrite: Step = lambda: (root / "a").write_bytes(b"b" * size + b"more")  # noqa: E731
+    pull(root, tmp_path / "home", Between(during=[*([lambda: None] if size > 1000 else []), rewrite]))
+    assert contents(tmp_path / "home")["a"].rstrip(b"more") == b"b" * size
+
+
 # --- What cannot be ---
 
 
