@@ -66,7 +66,7 @@ def pull(server: Server, root: Path, dest: Path, progress: Progress | None = Non
 
 
 async def look(client: OpenSSH, root: Path) -> Tree:
-    outcome = await client.run(Operation("list", script("list-results"), (str(root.parent),)))
+    outcome = await client.run(Operation("list", script("list-results"), (str(root),)))
     assert outcome.ok, outcome
     return parse_tree(outcome.stdout)
 
