@@ -43,7 +43,8 @@ def options() -> str:
 
 def refused() -> str:
     """The options of sbatch that may not be given, with the reasons."""
-    rows = [f"| `{name}` | {why} |" for name, why in sorted(sbatch_options.BREAKING.items())]
+    reasons = {**sbatch_options.BREAKING, "container-…": sbatch_options.IN_CONTAINER}
+    rows = [f"| `{name}` | {why} |" for name, why in sorted(reasons.items())]
     return "\n".join(["| option | why not |", "|---|---|", *rows]) + "\n"
 
 

@@ -9,11 +9,12 @@ TYPE_CHECKING = False  # as checkers know it from typing, whose import would tak
 
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster, AsyncJob
+    from towline.engine.configuration import read_spec
     from towline.engine.facade import Cluster, Job
     from towline.models.dependency import Dependency
     from towline.models.errors import TowlineError
     from towline.models.job import Attempt, JobRecord, JobState
-    from towline.models.spec import JobSpec, Mount, Resources
+    from towline.models.spec import JobSpec, Mail, Mount, Resources, Resume
 
 __version__ = "0.1.0"
 
@@ -27,10 +28,13 @@ __all__ = [
     "JobRecord",
     "JobSpec",
     "JobState",
+    "Mail",
     "Mount",
     "Resources",
+    "Resume",
     "TowlineError",
     "__version__",
+    "read_spec",
 ]
 
 _HOMES = {
@@ -43,9 +47,12 @@ _HOMES = {
     "JobRecord": "towline.models.job",
     "JobSpec": "towline.models.spec",
     "JobState": "towline.models.job",
+    "Mail": "towline.models.spec",
     "Mount": "towline.models.spec",
     "Resources": "towline.models.spec",
+    "Resume": "towline.models.spec",
     "TowlineError": "towline.models.errors",
+    "read_spec": "towline.engine.configuration",
 }
 
 

@@ -17,10 +17,13 @@ PUBLIC = {
     "JobRecord",
     "JobSpec",
     "JobState",
+    "Mail",
     "Mount",
     "Resources",
+    "Resume",
     "TowlineError",
     "__version__",
+    "read_spec",
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.lab.terminal import Terminal
 from towline.engine.facade import Cluster
 from towline.lab import Lab
+from towline.models.sbatch_options import is_known
 from towline.models.spec import JobSpec
 
 BUSYBOX = "/lustre/images/busybox.sqsh"
@@ -47,7 +48,7 @@ resume: {checkpoints: "*.pt", args: [--resume]}
 mail: {user: alice@example.org, types: [END, TIME_LIMIT_90]}
 comment: '{"reaper": {"minutes": "60"}}'
 labels: {project: moon}
-sbatch: {switches: 1@00:10:00, nice: 7, contiguous: }
+sbatch: {switches: 1, nice: 7, contiguous: }
 """
 
 
@@ -167,3 +168,22 @@ def test_slurms_own_refusal_and_missing_paths_fail_the_plan_together(towline: Te
     failing = {check["name"]: check["evidence"] for check in done.json["plan"]["checks"] if check["verdict"] == "fails"}
     assert set(failing) == {"paths", "slurm"}
     assert "Invalid node name" in failing["slurm"]
+
+
+def test_every_option_of_sbatch_has_a_verdict(lab: Lab) -> None:
+    told = lab.run_on("login1", ["sbatch", "--help"], user="alice").stdout
+    names = set(re.findall(r"--([a-z][a-z0-9-]*)", told))
+    assert len(names) > 80
+    assert [name for name in names if not is_known(name)] == []
+
+
+@pytest.mark.parametrize("style", ["gres", "gres-typed", "gpus-per-node"])
+def test_slurm_takes_each_way_to_ask_for_gpus(towline: Terminal, style: str) -> None:
+    towline.environment["TOWLINE_GPU_REQUEST"] = style
+    plan = towline("plan", "--json", "--image", BUSYBOX, "--gpus", "4", "--sbatch", "switches=1", "--", "true").json[
+        "plan"
+    ]
+    typed = "h100:" if style == "gres-typed" else ""
+    wanted = "--gpus-per-node=4" if style == "gpus-per-node" else f"--gres=gpu:{typed}4"
+    assert f"#SBATCH {wanted}\n" in plan["files"]["script/batch"]
+    assert {check["name"]: check["verdict"] for check in plan["checks"]}["slurm"] == "ok"

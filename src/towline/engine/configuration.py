@@ -121,6 +121,16 @@ def read_job_file(path: Path) -> JobFile:
     return job_file.read_job_file(path)
 
 
+def read_spec(path: str | Path, **fields: Any) -> JobSpec:
+    """A job from a YAML, TOML or JSON file, with fields that take the place of the file's.
+
+    Raises:
+        NotFound: there is no such file.
+        SpecError: a value cannot be right; every wrong one is named with its line.
+    """
+    return build_spec(fields, read_job_file(Path(path)))
+
+
 def parse_job_file(name: str, data: bytes) -> JobFile:
     """What bytes say of a job; the name's ending says how they are read.
 

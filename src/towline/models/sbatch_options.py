@@ -12,6 +12,7 @@ from typing import cast
 
 from towline.models.values import check_token
 
+_PYXIS = re.compile(r"(no-)?container-")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 WITH_VALUE = frozenset(
@@ -112,6 +113,9 @@ BREAKING = {
 }
 """Options that would break what Towline does, with the reason."""
 
+IN_CONTAINER = "the batch script itself would run in the container; say it with image, mounts, workdir and their like"
+"""Why Pyxis' own options, `container-image` and others, are refused."""
+
 _KNOWN = WITH_VALUE | WITHOUT_VALUE | EITHER | FIELDS.keys() | BREAKING.keys()
 
 
@@ -126,6 +130,11 @@ def read_options(value: object) -> object:
     return value
 
 
+def is_known(name: str) -> bool:
+    """Whether Towline has a verdict on the option."""
+    return name in _KNOWN or bool(_PYXIS.match(name))
+
+
 def check_option(name: str, value: str) -> None:
     """Return when the option may stand beside Towline's own; an empty value means that it is given without one.
 
@@ -134,9 +143,9 @@ def check_option(name: str, value: str) -> None:
     """
     if name in FIELDS:
         raise ValueError(f"{name}: write it as {FIELDS[name]}, which Towline checks and hands on to the step")
-    if name in BREAKING:
-        raise ValueError(f"{name} cannot be given: {BREAKING[name]}")
-    if name not in _KNOWN:
+    if name in BREAKING or _PYXIS.match(name):
+        raise ValueError(f"{name} cannot be given: {BREAKING.get(name, IN_CONTAINER)}")
+    if not is_known(name):
         near = difflib.get_close_matches(name, sorted(_KNOWN), n=3)
         raise ValueError(
             f"{name}: Towline knows no such option of sbatch"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from towline import read_spec
 from towline.config.job_file import parse_job_file, read_job_file
 from towline.engine.configuration import build_spec
 from towline.models.errors import NotFound, SpecError, TowlineError
@@ -176,6 +177,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_job_file(tmp_path / "latin.yaml")
     (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfcommand: [ls]\r\n")
     assert build_spec({}, read_job_file(tmp_path / "bom.yaml")).command == ("ls",)
+
+
+def test_python_reads_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(YAML)
+    assert read_spec(tmp_path / "job.yaml", name="other").name == "other"
+    assert read_spec(str(tmp_path / "job.yaml")) == spec_of("job.yaml", YAML)
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.sampled_from(["a.yaml", "a.toml", "a.json"]))
