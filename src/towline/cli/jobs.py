@@ -19,7 +19,7 @@ from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument
 from towline.cli.output import duration, moment, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
-from towline.models.job import Attempt, JobRecord
+from towline.models.job import Attempt, Component, JobRecord
 
 # --- ps ---
 
@@ -97,11 +97,17 @@ def _described(record: JobRecord) -> str:
         ("directory", record.directory),
         ("created", moment(record.created)),
         *((f"attempt {attempt.number}", _attempt(attempt)) for attempt in record.attempts),
+        *(_component(each) for each in record.last.components),
         *_tasks(record),
     ]
     width = max(len(label) for label, _ in facts) + 2
     lines = [f"  {label:<{width}}{clean(value)}" for label, value in facts if value]
     return "\n".join([paint(clean(headline), wording.colour_of(record), sys.stdout), *lines]) + "\n"
+
+
+def _component(component: Component) -> tuple[str, str]:
+    parts = (component.slurm_state, f"on {component.nodes}" if component.nodes else component.reason)
+    return f"component {component.slurm_id}", ", ".join(part for part in parts if part not in ("", "None"))
 
 
 _MOST_FAILURES = 20  # lines; the numbers of all failed tasks stand above them

@@ -44,4 +44,7 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE jobs ADD COLUMN tasks TEXT NOT NULL DEFAULT '';
     ALTER TABLE attempts ADD COLUMN task INTEGER;
     """,
+    """
+    ALTER TABLE attempts ADD COLUMN components TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -19,7 +19,7 @@ from typing import Any
 from towline.engine.estimating import Wait
 from towline.engine.migrations import MIGRATIONS
 from towline.models.errors import ConfigError
-from towline.models.job import Attempt, JobRecord, JobState, Tasks
+from towline.models.job import Attempt, Component, JobRecord, JobState, Tasks
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 
@@ -152,7 +152,7 @@ class Store:
 
     def _record(self, row: sqlite3.Row) -> JobRecord:
         rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY number", (row["id"],))
-        attempts = tuple(Attempt(**{name: each[name] for name in _ATTEMPT}) for each in rows)
+        attempts = tuple(_attempt(each) for each in rows)
         plain: dict[str, Any] = {name: row[name] for name in _JOB}
         plain["state"] = JobState(plain["state"])
         return JobRecord(**plain, attempts=attempts, tasks=Tasks.from_json(row["tasks"]))
@@ -212,9 +212,16 @@ def _migrate(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
+def _attempt(row: sqlite3.Row) -> Attempt:
+    plain: dict[str, Any] = {name: row[name] for name in _ATTEMPT}
+    parts: list[dict[str, str]] = json.loads(plain.pop("components") or "[]")
+    return Attempt(**plain, components=tuple(Component(**part) for part in parts))
+
+
 def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
     for attempt in record.attempts:
         values = {"job": record.id, **asdict(attempt)}
+        values["components"] = json.dumps(values["components"]) if attempt.components else ""
         db.execute(_insert("REPLACE", "attempts", values), values)
 
 

@@ -7,10 +7,11 @@ A query that failed changes nothing. A Slurm id is believed only together with t
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from towline.launch.records import EndRecord, end_record
-from towline.models.job import Attempt, JobRecord, JobState
+from towline.models.job import Attempt, Component, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles, PollAnswer
 from towline.slurm.reasons import explain_reason
@@ -31,12 +32,14 @@ class Evidence:
         row: its row in the queue.
         history: its rows in accounting.
         absent: whether queue and accounting both answered and neither has it.
+        components: those of a heterogeneous job.
     """
 
     files: AttemptFiles
     row: QueueRow | None = None
     history: JobHistory | None = None
     absent: bool = False
+    components: tuple[Component, ...] = ()
 
 
 def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
@@ -49,7 +52,7 @@ def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
     queries = [answer.asked(command, slurm) for command in ("squeue", "sacct")]
     told = all(query is not None and (query.answered or query.accounting_off) for query in queries)
     absent = row is None and history is None and told
-    return Evidence(files, row, history, absent)
+    return Evidence(files, row, history, absent, answer.components(slurm))
 
 
 def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
@@ -100,6 +103,8 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
         return record
     attempt = dataclasses.replace(record.last, slurm_id=slurm.id, slurm_cluster=slurm.cluster)
     attempt, state = _from_slurm(attempt, evidence, record.state)
+    if evidence.components:
+        attempt = _with_components(attempt, record.last.components, evidence.components)
     if state.ended:
         attempt, state = _with_end(attempt, state, evidence)
     elif evidence.absent and (now - record.created > GRACE_SECONDS or _never_began(record, evidence)):
@@ -107,6 +112,19 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
     state = JobState.PENDING if state is JobState.SUBMITTING else state
     record = dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt))
     return dataclasses.replace(record, note=note_of(record, evidence))
+
+
+def _with_components(attempt: Attempt, before: Sequence[Component], now: Sequence[Component]) -> Attempt:
+    """The attempt with what its components say; one that completes keeps the nodes that it ran on."""
+    known = {each.slurm_id: each.nodes for each in before}
+    parts = tuple(dataclasses.replace(each, nodes=each.nodes or known.get(each.slurm_id, "")) for each in now)
+    waiting = [each.reason for each in parts if each.reason]
+    return dataclasses.replace(
+        attempt,
+        components=parts,
+        nodes=",".join(each.nodes for each in parts if each.nodes),
+        reason=attempt.reason or (waiting[0] if waiting and attempt.slurm_state == "PENDING" else ""),
+    )
 
 
 def _from_slurm(attempt: Attempt, evidence: Evidence, state: JobState) -> tuple[Attempt, JobState]:

@@ -37,6 +37,23 @@ _ENDED = frozenset({JobState.REFUSED, JobState.SUCCEEDED, JobState.FAILED, JobSt
 
 
 @dataclass(frozen=True)
+class Component:
+    """One component of a heterogeneous job.
+
+    Attributes:
+        slurm_id: as Slurm prints it, for example `41+1`.
+        slurm_state: Slurm's own state word.
+        reason: Slurm's reason word while pending, or for the end.
+        nodes: names of its nodes, compressed; empty before the start.
+    """
+
+    slurm_id: str
+    slurm_state: str = ""
+    reason: str = ""
+    nodes: str = ""
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One submission to Slurm, or one start after a requeue.
 
@@ -53,6 +70,7 @@ class Attempt:
             (22.05 stores codes modulo 128), empty without a code.
         failed_rank: rank whose failure gave the code; None when not known.
         task: number of the array's task that this is about, or whose failure gave the array's code; None for others.
+        components: those of a heterogeneous job; the first one's state is the job's, and `nodes` has them all.
     """
 
     number: int = 1
@@ -68,6 +86,7 @@ class Attempt:
     exit_source: str = ""
     failed_rank: int | None = None
     task: int | None = None
+    components: tuple[Component, ...] = ()
 
 
 @dataclass(frozen=True)

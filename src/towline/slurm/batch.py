@@ -64,6 +64,7 @@ class BatchJob:
         requeue: whether Slurm may start the job again after node faults and preemption.
         export_all: whether the environment of the submission reaches the job; else only what the job's own files say.
         options: further options, name → value; `gres` among them joins the GPUs.
+        others: the other components of a heterogeneous job; of these counts what they ask for and where.
     """
 
     directory: str
@@ -100,6 +101,7 @@ class BatchJob:
     requeue: bool = True
     export_all: bool = False
     options: Mapping[str, str] = field(default_factory=dict[str, str])
+    others: tuple[BatchJob, ...] = ()
 
 
 def render_batch(job: BatchJob) -> str:
@@ -108,7 +110,8 @@ def render_batch(job: BatchJob) -> str:
     Raises:
         ValueError: a value cannot stand in a directive; the sentence names the option.
     """
-    return _template().render(job=job, directives=directives(job))
+    others = [component_directives(each) for each in job.others]
+    return _template().render(job=job, directives=directives(job), others=others)
 
 
 def directives(job: BatchJob) -> tuple[Directive, ...]:
@@ -119,6 +122,19 @@ def directives(job: BatchJob) -> tuple[Directive, ...]:
     """
     parts = (_size, _where, _when, _files, _rules, _further)
     return tuple(_checked(option) for part in parts for option in part(job))
+
+
+def component_directives(job: BatchJob) -> tuple[Directive, ...]:
+    """The options of a further component of a heterogeneous job: what it needs, and where.
+
+    Name, files, dependency and environment are the first component's (sbatch(1), heterogeneous_jobs.html).
+
+    Raises:
+        ValueError: a value cannot stand in a directive; the sentence names the option.
+    """
+    shared = ("job-name", "comment")
+    options = (option for part in (_size, _where, _requeue) for option in part(job) if option[0] not in shared)
+    return tuple(_checked(option) for option in options)
 
 
 def _size(job: BatchJob) -> Iterator[Directive]:
@@ -202,8 +218,12 @@ def _files(job: BatchJob) -> Iterator[Directive]:
 
 def _rules(job: BatchJob) -> Iterator[Directive]:
     yield from _given(("mail-user", job.mail_user), ("mail-type", ",".join(job.mail_types)))
-    yield ("requeue" if job.requeue else "no-requeue"), None
+    yield from _requeue(job)
     yield "export", "ALL" if job.export_all else "NONE"
+
+
+def _requeue(job: BatchJob) -> Iterator[Directive]:
+    yield ("requeue" if job.requeue else "no-requeue"), None
 
 
 def _further(job: BatchJob) -> Iterator[Directive]:

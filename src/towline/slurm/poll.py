@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from towline.models.array import parse_tasks
+from towline.models.job import Component, JobState
 from towline.slurm.commands import chunks
 from towline.slurm.frames import Frame, is_complete, parse_frames, plain_id
-from towline.slurm.parse import JobHistory, QueueRow, SlurmId, parse_sacct, parse_sbatch, parse_squeue
+from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId, parse_sacct, parse_sbatch, parse_squeue
 
 _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SLURM_ID = re.compile(r"\d+(?:[_+]\d+)?")
@@ -117,12 +118,23 @@ class PollAnswer:
     attempts: Mapping[tuple[str, int, int | None], AttemptFiles]
 
     def row(self, slurm: SlurmId) -> QueueRow | None:
-        """The job's row in the queue; it may have ended a little while ago."""
-        return self.queue.get((slurm.cluster, slurm.id))
+        """The job's row in the queue; it may have ended a little while ago.
+
+        Of a heterogeneous job it is the first component's, where the batch script runs.
+        """
+        return self.queue.get((slurm.cluster, slurm.id)) or self.queue.get((slurm.cluster, f"{slurm.id}+0"))
 
     def history(self, slurm: SlurmId) -> JobHistory | None:
         """The job's runs in accounting; only asked for when the queue did not have it, or it had ended there."""
-        return self.accounting.get((slurm.cluster, slurm.id))
+        return self.accounting.get((slurm.cluster, slurm.id)) or self.accounting.get((slurm.cluster, f"{slurm.id}+0"))
+
+    def components(self, slurm: SlurmId) -> tuple[Component, ...]:
+        """The components of a heterogeneous job, in order; none of any other job."""
+        queue = {row.id: row for (cluster, _), row in self.queue.items() if cluster == slurm.cluster}
+        told = {job_id: each.newest for (cluster, job_id), each in self.accounting.items() if cluster == slurm.cluster}
+        found = {**told, **queue}
+        parts = sorted((int(name.partition("+")[2]), name) for name in found if _is_component(name, slurm.id))
+        return tuple(_component(found[name]) for _, name in parts)
 
     def task_rows(self, slurm: SlurmId) -> tuple[tuple[frozenset[int], QueueRow], ...]:
         """The queue's rows about an array, with the numbers of the tasks that each one is about."""
@@ -137,6 +149,16 @@ class PollAnswer:
     def asked(self, command: str, slurm: SlurmId) -> Query | None:
         """The query of `squeue` or `sacct` that asked for this job, None when there was none."""
         return next((query for query in self.queries if _covers(query, command, slurm)), None)
+
+
+def _is_component(row_id: str, job: str) -> bool:
+    base, plus, offset = row_id.partition("+")
+    return base == job and bool(plus) and offset.isdecimal()
+
+
+def _component(row: QueueRow | AccountingRow) -> Component:
+    reason = row.reason if isinstance(row, QueueRow) else ""
+    return Component(row.id, row.word, reason, "" if row.state is JobState.PENDING else row.nodes)
 
 
 def tasks_of(row_id: str, array: str) -> frozenset[int]:

@@ -69,6 +69,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "exit_source": "job",
                 "failed_rank": None,
                 "task": None,
+                "components": [],
             }
         ],
         "tasks": None,

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.slurm.batch import BatchJob, directives, one_line, quote_directive, render_batch
+from towline.slurm.batch import (
+    BatchJob,
+    Directive,
+    component_directives,
+    directives,
+    one_line,
+    quote_directive,
+    render_batch,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 DIRECTORY = "/lustre/alice/towline/jobs/k3q9p0abc"
@@ -62,6 +70,13 @@ SHAPES: dict[str, BatchJob] = {
     "gpu-feature": job(gpus_per_node=4, gpu_type="h100", gpu_request="constraint", constraint="rack1|rack2"),
     "all-memory": job(memory="all", exclusive=True),
     "memory-per-cpu": job(memory_per_cpu=2048, cpus_per_task=4),
+    "two-components": job(
+        command_line="learner: python learn.py; actor: python act.py",
+        gpus_per_node=8,
+        time=3600,
+        account="research",
+        others=(job(nodes=2, tasks_per_node=4, cpus_per_task=2, partition=("cpu",), time=3600, account="research"),),
+    ),
     "odd-root": job(directory="/data/100% ours/it's hetjob/jobs/k3q9p0abc"),
 }
 
@@ -79,8 +94,16 @@ def test_the_script_is_sound_sh(shape: str) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sbatch_reads_exactly_the_options_that_are_meant(shape: str) -> None:
-    meant = [f"--{name}" if value is None else f"--{name}={value}" for name, value in directives(SHAPES[shape])]
-    assert read_directives(render_batch(SHAPES[shape])) == meant
+    wanted = SHAPES[shape]
+    meant = [written(option) for option in directives(wanted)]
+    for other in wanted.others:
+        meant += ["hetjob", *(written(option) for option in component_directives(other))]
+    assert read_directives(render_batch(wanted)) == meant
+
+
+def written(option: Directive) -> str:
+    name, value = option
+    return f"--{name}" if value is None else f"--{name}={value}"
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -149,6 +172,9 @@ def read_directives(script: str) -> list[str]:
     found: list[str] = []
     for line in script.split("\n"):
         if line.startswith("#SBATCH"):
+            if line == "#SBATCH hetjob":
+                found.append("hetjob")
+                continue
             rest = line.removeprefix("#SBATCH")
             # 20.11 blanks these words out wherever they stand
             assert "hetjob" not in rest

@@ -271,3 +271,28 @@ def test_one_task_has_files_of_its_own_and_the_arrays_claim(watch: Watch) -> Non
     assert (files.claim, files.end, files.newest) == ("7", {"code": "1", "verdict": "failed"}, 2)
     assert (files.cancelled, answer.attempts["j1", 1, 4].cancelled) == (True, False)
     assert answer.attempts["j1", 1, 4].end is None
+
+
+# --- Heterogeneous jobs ---
+
+
+def test_of_a_heterogeneous_job_the_first_component_counts_and_all_are_told(watch: Watch) -> None:
+    rows = ["7+1|RUNNING|10|20|30|2|node[1-2]|None", "7+0|RUNNING|10|20|30|1|cpu1|None"]
+    array_of(watch, rows)
+    answer = watch.poll(at("j1", "7"))
+    row = answer.row(SlurmId("7"))
+    assert row is not None
+    assert (row.id, row.nodes) == ("7+0", "cpu1")
+    assert [(each.slurm_id, each.nodes) for each in answer.components(SlurmId("7"))] == [
+        ("7+0", "cpu1"),
+        ("7+1", "node[1-2]"),
+    ]
+    assert watch.slurm.calls("sacct") == []
+    ended = [row.replace("RUNNING", "FAILED") for row in rows]
+    (watch.slurm.state / "job.7" / "row").write_text("\n".join(ended) + "\n")
+    runs = ["7+0|FAILED|4:0|10|20|30|cpu1", "7+1|FAILED|4:0|10|20|30|node[1-2]"]
+    (watch.slurm.state / "job.7" / "runs").write_text("\n".join(runs) + "\n")
+    history = watch.poll(at("j1", "7")).history(SlurmId("7"))
+    assert history is not None
+    assert history.newest.exit is not None
+    assert (history.newest.id, history.newest.exit.code) == ("7+0", 4)
