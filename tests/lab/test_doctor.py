@@ -15,12 +15,13 @@ from tests.lab.talk import converse
 from tests.lab.terminal import COMMAND
 from towline.lab import Lab
 
+BOTH = "login1.lab,login2.lab"
 STRICT = Path("/etc/ssh/ssh_config.d/towline-labtest.conf")
 
 
 @pytest.fixture
 def clinic(lab: Lab, tmp_path: Path) -> Iterator[Clinic]:
-    found = Clinic(lab, tmp_path)
+    found = Clinic(lab, tmp_path, {"hosts": "login1.lab"})
     yield found
     found.end()
 
@@ -34,6 +35,7 @@ def strict() -> Iterator[dict[str, str]]:
 
 
 def test_a_healthy_lab_is_found_healthy_with_one_login_for_each_host(clinic: Clinic, lab: Lab) -> None:
+    clinic.settings["hosts"] = BOTH
     logs = [lab.paths.log / f"sshd-{host}.log" for host in ("login1", "login2")]
     before = [log.read_text().count("Accepted publickey") for log in logs]
     found = clinic.visit()
@@ -66,7 +68,6 @@ def test_safe_fixes_are_applied_when_told_to(clinic: Clinic) -> None:
 
 def test_a_fix_waits_for_consent(clinic: Clinic) -> None:
     key = clinic.key(0o644)
-    clinic.settings["hosts"] = "login1.lab"
     env = clinic.terminal().env()
     for answer, mode in (("n", 0o644), ("y", 0o600)):
         status, shown = converse([*COMMAND, "doctor", "--fix"], [(r"make private: \S+\? \[y/N\]: ", answer)], env)
@@ -127,7 +128,8 @@ def test_a_host_key_that_is_not_known(clinic: Clinic, strict: dict[str, str]) ->
 def test_faults_of_the_site(
     clinic: Clinic, lab: Lab, name: str, words: tuple[str, ...], failing: str, code: int
 ) -> None:
-    clinic.settings["hosts"] = "login1.lab"
+    if name == "login-down":
+        clinic.settings["hosts"] = BOTH
     with fault(lab, name, *words):
         found = clinic.visit()
     assert failing in found.failed, found.checks
@@ -231,7 +233,7 @@ def test_a_root_that_others_can_write_is_closed(clinic: Clinic) -> None:
 
 
 def test_a_root_that_the_hosts_do_not_share(clinic: Clinic) -> None:
-    clinic.settings["root"] = "/tmp/labtest/towline"
+    clinic.settings |= {"root": "/tmp/labtest/towline", "hosts": BOTH}
     found = clinic.visit()
     assert (found.failed, found.done.code) == (["root-shared"], 73)
     assert "not seen on login2.lab" in found["root-shared"]["evidence"]
