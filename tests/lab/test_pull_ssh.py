@@ -78,7 +78,9 @@ def assert_same(one: Path, other: Path) -> None:
 CHATTY = "ForceCommand echo 'hello 12345'; echo sorry >&2; exec {} -c \"$SSH_ORIGINAL_COMMAND\""
 
 
-@pytest.mark.parametrize("settings", [(), (CHATTY.format("tcsh"),)], ids=["bash", "chatty-tcsh"])
+@pytest.mark.parametrize(
+    "settings", [(), (CHATTY.format("tcsh"),), ("MaxSessions 1",)], ids=["bash", "chatty-tcsh", "one-channel"]
+)
 def test_many_files_come_by_rsync_over_the_same_login(
     start: Start, folder: Path, root: Path, settings: tuple[str, ...]
 ) -> None:

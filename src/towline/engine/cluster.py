@@ -300,6 +300,8 @@ class AsyncJob:
     async def pull_results(self, dest: Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
         """Bring the results home into a directory, which is made; files of the same names are replaced.
 
+        What is there with the same size and time is not sent again, and a pull that was cut goes on where it was.
+
         Args:
             dest: the local directory.
             progress: called now and then, in another thread.

@@ -160,7 +160,7 @@ def _inside(name: str) -> str:
 def _member(name: str, source: bytes | Path, *, kind: bytes = tarfile.REGTYPE) -> _Member:
     executable = kind == tarfile.DIRTYPE
     if isinstance(source, Path):
-        size, executable = _measure(source)
+        size, executable = measure(source)
     else:
         size = len(source)
     if len(encoded := _encode(name)) <= _SHORT and kind == tarfile.REGTYPE and size < _OCTAL:
@@ -180,7 +180,12 @@ def _head(name: bytes, size: int, executable: bool) -> bytes:
     return head + b"%06o\0 " % (sum(head) + 8 * 0x20 + sum(rest)) + rest
 
 
-def _measure(path: Path) -> tuple[int, bool]:
+def measure(path: Path) -> tuple[int, bool]:
+    """A local file's size, and whether its owner may execute it.
+
+    Raises:
+        TransferFailed: it is missing, not a regular file, or cannot be looked at.
+    """
     try:
         found = path.stat()
     except OSError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState
+from towline.remote.archive import measure
 from towline.remote.base import Ending, Operation, Outcome, Remote
 from towline.remote.parts import Parts, put
 
@@ -115,10 +116,11 @@ class Transfers:
             The bytes that were sent, names and padding included.
 
         Raises:
-            TransferFailed: no room there, no right, or the connection was lost; whole files may be in place.
+            TransferFailed: a local file cannot be read, or there is no room there, no right, or the connection was lost;
+                whole files may be in place.
         """
         there = self.there(into)
-        total = sum(file.stat().st_size if isinstance(file, Path) else len(file) for file in files.values())
+        total = sum(measure(file)[0] if isinstance(file, Path) else len(file) for file in files.values())
         done = 0
 
         def sent(count: int) -> None:

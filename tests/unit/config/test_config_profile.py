@@ -90,6 +90,18 @@ def test_local_files_must_be_absolute_and_plain(path: str) -> None:
         {"poll_interval": 0},
         {"mounts": ["data"]},
         {"transport": "telnet"},
+        {"channels": 0},
+        {"keepalive": 0},
+        {"transfer_host": "-oProxyCommand=x"},
+        {"transfer_host": "me@dtn"},
+        {"path_map": ["/a:/b"]},
+        {"transfer_host": "dtn", "path_map": ["/a"]},
+        {"transfer_host": "dtn", "path_map": ["/a:b"]},
+        {"transfer_host": "dtn", "path_map": ["/a:/b:/c"]},
+        {"transfer_host": "dtn", "path_map": ["/a/../b:/c"]},
+        {"transfer_host": "dtn", "path_map": ["/a/:/c"]},
+        {"transfer_host": "dtn", "path_map": ["/a:/b\n"]},
+        {"transfer_host": "dtn", "path_map": ["/a:/b", "/a:/c"]},
     ],
 )
 def test_values_that_cannot_be_right_are_refused(fields: dict[str, object]) -> None:
@@ -99,3 +111,9 @@ def test_values_that_cannot_be_right_are_refused(fields: dict[str, object]) -> N
 
 def test_walltimes_are_read_as_people_write_them() -> None:
     assert profile(time="4h").time == 14400
+
+
+def test_a_path_map_is_a_list_in_files_and_separated_by_commas_in_the_environment() -> None:
+    pairs = ("/scratch:/mnt/scratch", "/home:/export/home")
+    assert profile(transfer_host="dtn", path_map=list(pairs)).path_map == pairs
+    assert profile(transfer_host="dtn", path_map=", ".join(pairs)).path_map == pairs

@@ -80,6 +80,14 @@ def test_an_upload_that_finds_no_place_leaves_nothing(tmp_path: Path) -> None:
     assert tree(tmp_path) == {"into": b"a file"}
 
 
+def test_a_local_file_that_cannot_be_sent_is_told_and_nothing_is(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for name in ("missing", "folder"):
+        with pytest.raises(TransferFailed, match=f"{name} cannot be sent"):
+            upload({"a": b"1", "b": tmp_path / name}, tmp_path / "into")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize("where", ["relative", "/with\nnewline", "/outer space "])
 def test_a_place_that_cannot_be_told_is_refused(where: str) -> None:
     with pytest.raises(UsageError):
