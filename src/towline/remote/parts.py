@@ -6,6 +6,7 @@ on where an earlier one was cut, and knows a part of an older content for what i
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import hashlib
@@ -13,13 +14,15 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Generator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState
 
+_LOOKS, _LOOK_EVERY = 20, 0.1
+"""How often a directory that another transfer has is looked at, and seconds between two looks."""
 _NAME = re.compile(r"\.towline-([0-9a-f]{16})\.([0-9]+)\.(-?[0-9]+)\.part")
 
 
@@ -91,27 +94,37 @@ def check_room(folder: Path, needed: int) -> None:
         )
 
 
-@contextlib.contextmanager
-def claimed(folder: Path) -> Generator[int, None, None]:
+@contextlib.asynccontextmanager
+async def claimed(folder: Path) -> AsyncGenerator[int, None]:
     """Have a directory for oneself, so that nobody else cleans up or writes the same parts; gives the lock.
 
     Raises:
-        TransferFailed: another process has it.
+        TransferFailed: another process has it, and goes on to have it.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        for _ in range(_LOOKS):
+            if _try_lock(descriptor):
+                break
+            await asyncio.sleep(_LOOK_EVERY)  # what a killed transfer started takes a moment to end
+        else:
             raise TransferFailed(
                 f"another transfer is writing into {folder}",
                 fix="Wait for its end, or choose another directory.",
-            ) from None
-        except OSError:  # a network file system without locks on directories
-            pass
+            )
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a network file system without locks on directories
+        return True
+    return True
 
 
 def _key(source: str) -> str:

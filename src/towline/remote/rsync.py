@@ -32,6 +32,8 @@ _SOME = (0, 23, 24)
 """Exit statuses after which the rest is in place: all of it; some could not be read; some had vanished."""
 _PROGRESS = re.compile(rb"\s([0-9]+)\s+[0-9]+%\s.*?(?:xfr#([0-9]+)|$)")
 _RECEIVED = re.compile(rb"Total bytes received: ([0-9]+)")
+_LIFE = '(read -r line </dev/fd/"$towline_life"; kill -TERM 0) >/dev/null 2>&1 & '
+"""Ends the whole group, rsync too, when this process is gone: it would go on to its end."""
 _FILTER = '"$@" | { while IFS= read -r line; do [ "$line" != "$towline_mark" ] || exec cat; done; }'
 """Runs the command, and hands on what it writes after the mark."""
 
@@ -116,7 +118,9 @@ async def pull(
     partial = scratch / "rsync"
     partial.mkdir(parents=True, exist_ok=True)
     async with lender.lend(f"exec /bin/sh -c 'echo {mark}; exec \"$@\"'") as ssh:
-        shell = " ".join(map(_word, ("/bin/sh", "-c", f"towline_mark={mark}; {_FILTER}", "towline", *ssh)))
+        life, ours = os.pipe()
+        program = f"towline_mark={mark} towline_life={life}; {_LIFE}{_FILTER}"
+        shell = " ".join(map(_word, ("/bin/sh", "-c", program, "towline", *ssh)))
         argv = (
             *("rsync", "--times", "--perms", "--chmod=u+rw,go-w,a-s", "--omit-dir-times", "--protect-args"),
             *("--blocking-io", f"--timeout={_SILENCE}"),  # `cat` in the filter knows no other I/O
@@ -124,7 +128,11 @@ async def pull(
             *("--info=progress2,stats2", "--no-human-readable", "-e", shell, f"towline:{_plain(root)}/", f"{dest}/"),
         )
         output = _Output(progress)
-        status, words = await _run(argv, b"\0".join(os.fsencode(name) for name in names), lock, output)
+        try:
+            status, words = await _run(argv, b"\0".join(map(os.fsencode, names)), (lock, life), output)
+        finally:
+            os.close(life)
+            os.close(ours)
     return Done(output.received, "" if status in _SOME else words or f"it ended with status {status}")
 
 
@@ -138,10 +146,10 @@ def _plain(path: str) -> str:
     return re.sub(r"[*?[\\]", r"\\\g<0>", path) if re.search(r"[*?[]", path) else path
 
 
-async def _run(argv: Sequence[str], stdin: bytes, lock: int, output: _Output) -> tuple[int | None, str]:
+async def _run(argv: Sequence[str], stdin: bytes, fds: tuple[int, ...], output: _Output) -> tuple[int | None, str]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, pass_fds=(lock,)
+        *argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, pass_fds=fds
     )
     assert process.stdout  # noqa: S101  a pipe was asked for
     assert process.stderr  # noqa: S101

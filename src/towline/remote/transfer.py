@@ -116,7 +116,7 @@ class Transfers:
             The bytes that were sent, names and padding included.
 
         Raises:
-            TransferFailed: a local file cannot be read, or there is no room there, no right, or the connection was lost;
+            TransferFailed: a local file cannot be read, there is no room or no right there, or the connection was lost;
                 whole files may be in place.
         """
         there = self.there(into)

@@ -100,7 +100,7 @@ class TreePull:
             OSError: it could not be written here.
             Whatever `look` raises.
         """
-        with claimed(self._dest) as self._lock:
+        async with claimed(self._dest) as self._lock:
             try:
                 tree = await self._rounds(look)
                 await asyncio.to_thread(self._finish, tree)

@@ -268,10 +268,16 @@ def test_the_destination_itself_may_be_a_link(root: Path, tmp_path: Path) -> Non
     assert contents(tmp_path / "disk") == contents(root)
 
 
-def test_two_pulls_into_one_directory_do_not_mix(root: Path, tmp_path: Path) -> None:
+def test_two_pulls_into_one_directory_do_not_mix(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("towline.remote.parts._LOOK_EVERY", 0)
     (tmp_path / "home").mkdir()
-    with claimed(tmp_path / "home"), pytest.raises(TransferFailed, match="another transfer"):
-        pull(root, tmp_path / "home")
+
+    async def while_another_has_it() -> None:
+        async with claimed(tmp_path / "home"):
+            await TreePull(Transfers(Local()), str(root), tmp_path / "home").run(lambda: listed(root))
+
+    with pytest.raises(TransferFailed, match="another transfer"):
+        asyncio.run(while_another_has_it())
     pull(root, tmp_path / "home")
 
 
