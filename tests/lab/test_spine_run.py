@@ -172,7 +172,7 @@ def test_a_failing_check_is_told_with_every_other_one(towline: Terminal) -> None
     done = towline("run", "--dry-run", "--json", "--nodes", "9", "--gpus-per-node", "9", "--", "true")
     assert done.code == 65
     plan: dict[str, Any] = done.json["plan"]
-    assert {check["name"] for check in plan["checks"] if check["verdict"] == "fails"} == {"nodes", "gpus"}
+    assert {check["name"] for check in plan["checks"] if check["verdict"] == "fails"} == {"nodes", "gpus", "slurm"}
 
 
 def test_why_a_job_waits_is_told(towline: Terminal) -> None:

@@ -165,6 +165,12 @@ class JobSpec(Model):
         return self
 
     @model_validator(mode="after")
+    def _arguments_of_a_command(self) -> JobSpec:
+        if self.shell and self.resume and self.resume.args:
+            raise ValueError("resume.args: they are added to a command; let shell text read a variable of resume.env")
+        return self
+
+    @model_validator(mode="after")
     def _outputs_below_results(self) -> JobSpec:
         for path in self.outputs:
             if path.startswith("/") or ".." in path.split("/"):
