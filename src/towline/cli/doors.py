@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -79,6 +79,16 @@ def _open_engine(name: str | None) -> AbstractAsyncContextManager[Cluster]:
     return cluster
 
 
+@asynccontextmanager
+async def _open_soon(name: str | None) -> AsyncGenerator[Cluster, None]:
+    from towline.engine.opening import open_soon
+
+    async with await open_soon(name) as cluster:
+        for note in cluster.notes:
+            StatusLine().say(note)
+        yield cluster
+
+
 opener: Opener = _open_engine
 """How commands open the cluster with a profile's name; a test puts a cluster of its own here."""
 
@@ -86,3 +96,8 @@ opener: Opener = _open_engine
 def open_cluster(name: str | None) -> AbstractAsyncContextManager[Cluster]:
     """The cluster with that profile name, or the default one."""
     return opener(name)
+
+
+def open_cluster_soon(name: str | None) -> AbstractAsyncContextManager[Cluster]:
+    """The same for a command that is sure to call the cluster: the connection is opened while the rest is read in."""
+    return _open_soon(name) if opener is _open_engine else opener(name)

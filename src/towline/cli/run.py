@@ -12,7 +12,7 @@ import click
 
 from towline.cli import wording
 from towline.cli.documents import job_as_dict, print_document
-from towline.cli.doors import Cluster, open_cluster
+from towline.cli.doors import Cluster, open_cluster_soon
 from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
@@ -110,7 +110,7 @@ def _ask(name: str) -> str:
 
 
 async def _run(spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
-    async with open_cluster(manner.cluster) as cluster:
+    async with open_cluster_soon(manner.cluster) as cluster:
         if manner.dry_run:
             return await show_plan(cluster, spec, as_json=manner.as_json)
         return await _submit_and_follow(cluster, spec, manner, secrets)

@@ -26,10 +26,12 @@ class Kept:
         program: the running `ssh` or shell, to which nothing was sent yet.
         generation: the number of the connection that it belongs to.
         shell: the POSIX shell on the other side.
+        nonce: what the program says that it has no connection with, when the first call is not known yet.
     """
 
-    def __init__(self, program: Program, generation: int = 0, *, shell: str = "/bin/sh") -> None:
+    def __init__(self, program: Program, generation: int = 0, *, shell: str = "/bin/sh", nonce: str = "") -> None:
         self.generation = generation
+        self._nonce = nonce
         self._program = program
         self._shell = shell
         self._fresh = True
@@ -40,9 +42,9 @@ class Kept:
         self._task = asyncio.create_task(self._own())
 
     @classmethod
-    async def open(cls, argv: Sequence[str], generation: int = 0, *, shell: str = "/bin/sh") -> Kept:
+    async def open(cls, argv: Sequence[str], generation: int = 0, *, shell: str = "/bin/sh", nonce: str = "") -> Kept:
         """Start the program; the first call's bytes make it a server."""
-        return cls(await Program.start(argv), generation, shell=shell)
+        return cls(await Program.start(argv), generation, shell=shell, nonce=nonce)
 
     @property
     def usable(self) -> bool:
@@ -58,6 +60,7 @@ class Kept:
         alone, and the channel ended.
         """
         first, self._fresh = self._fresh, False
+        nonce = self._nonce if first and self._nonce else nonce
         kind = Channel.FIRST if first else Channel.SERVING
         chunks = Payload.of(operation, nonce, shell=self._shell, to=kind).chunks()
         call = Call(nonce, None)
@@ -153,6 +156,10 @@ class Pool:
                 yield kept
             finally:
                 await self._put(kept, room=limit - self._used + 1)
+
+    async def add(self, kept: Kept) -> None:
+        """Hold a channel that nobody has used yet."""
+        await self._put(kept, room=len(self) + 1)
 
     def _take(self, generation: int) -> Kept | None:
         for kept in reversed(self._usable()):

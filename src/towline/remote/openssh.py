@@ -8,17 +8,17 @@ import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from towline.models.errors import ConfigError, Unreachable
+from towline.models.errors import ConfigError, TowlineError, Unreachable
 from towline.remote.access import Access
 from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.channel import Talk, converse
 from towline.remote.diagnosis import last_line
 from towline.remote.framing import bootstrap_line
-from towline.remote.kept import Pool
+from towline.remote.kept import Kept, Pool
 from towline.remote.master import LoginFailed, Master
 from towline.remote.sessions import Sessions, count_sessions
 from towline.remote.slots import Slots
@@ -76,6 +76,7 @@ class OpenSSH:
         self._known: set[str] = set()
         self._idle = idle
         self._checked = False
+        self._warming: asyncio.Future[None] | None = None
 
     @property
     def logins(self) -> int:
@@ -93,6 +94,9 @@ class OpenSSH:
         if not self._checked:
             self._access.check()
             self._checked = True
+        if warming := self._warming:
+            self._warming = None
+            await warming
         reasons: list[str] = []
         for host in sorted(self._masters, key=lambda name: name != self.host):
             outcome = await self._run_on(host, operation, sink)
@@ -101,6 +105,24 @@ class OpenSSH:
                 return outcome
             reasons.append(f"{host}: {outcome}")
         return Outcome(Ending.NOT_STARTED, detail="\n".join(reasons))
+
+    def warm_up(self) -> None:
+        """Begin to open a connection and a channel for a call that is sure to come, and that raises the errors."""
+        if self._idle and not self._warming:
+            self._warming = asyncio.ensure_future(self._warm(self.host))
+
+    async def _warm(self, host: str) -> None:
+        self._access.check()
+        try:
+            generation = await self._masters[host].ready()
+        except LoginFailed:
+            hosts = list(self._masters)
+            self.host = hosts[(hosts.index(host) + 1) % len(hosts)]  # this one would only take its time again
+            return
+        nonce = secrets.token_hex(16)
+        argv = self._masters[host].command(nonce, bootstrap_line())
+        await self._pools[host].add(await Kept.open(argv, generation, nonce=nonce))
+        self._known.add(host)
 
     async def count_sessions(self) -> Sessions:
         """How many channels the host that worked last allows at a time, found by opening some on its connection."""
@@ -121,6 +143,10 @@ class OpenSSH:
 
     async def close(self) -> None:
         """End the kept channels, and the connections that were made not to stay."""
+        if self._warming:
+            self._warming.cancel()
+            with suppress(asyncio.CancelledError, TowlineError, OSError):
+                await self._warming
         for pool in self._pools.values():
             await pool.close()
         for master in self._masters.values():

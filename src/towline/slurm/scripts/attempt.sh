@@ -6,6 +6,10 @@
 # and a look-up found no job. Claims only grow and nothing of them is removed: of two who want to break the same
 # claim only one can make the next directory, and the one who lost its claim sees that before it calls sbatch.
 
+# Starting programs is most of what a submission costs here, so the shell does what it can by itself.
+tl_host=
+{ read -r tl_host </proc/sys/kernel/hostname; } 2>/dev/null || tl_host=$(uname -n)
+
 # submit_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…
 submit_attempt() {
     mean "$@"
@@ -25,11 +29,12 @@ submit_attempt() {
 # mean DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER: which attempt the functions below are about.
 mean() {
     tl_dir=$1 tl_number=$2 tl_token=$3 tl_patience=$(($4 * 2)) tl_owner=$6
-    tl_since=$(date +%s)
+    tl_begin=$(date +%s)
+    tl_since=$tl_begin
     [ "$5" -lt "$tl_since" ] && tl_since=$5 # sacct takes no time in the future, and the intent has another clock
     tl_since=uts$((tl_since - 86400))
     tl_attempt=$tl_dir/attempts/$tl_number
-    tl_mark=$(uname -n).$$
+    tl_mark=$tl_host.$$
 }
 
 # find_attempt DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER WITHDRAW: what became of a submission; nothing is
@@ -124,6 +129,7 @@ latest_claim() {
 
 # recorded: an earlier call has the answer; prints it. The job that has the attempt counts, should there be two.
 recorded() {
+    [ -f "$tl_attempt/submit" ] || return 1
     tl_id=$(answered) || return 1
     tl_owner_id=$(claimed)
     if [ -n "$tl_owner_id" ] && [ "$tl_owner_id" != "${tl_id%%;*}" ] && [ -e "$tl_attempt/submitter.2" ]; then
@@ -135,15 +141,20 @@ recorded() {
 
 # answered: the id in sbatch's answer, if that was written down.
 answered() {
-    [ -f "$tl_attempt/submit" ] || return 1
-    tl_word=$(sbatch_id <"$tl_attempt/submit")
-    [ -n "$tl_word" ] && printf '%s\n' "$tl_word"
+    [ -f "$tl_attempt/submit" ] && id_of "$(cat "$tl_attempt/submit")"
 }
 
 # claimed: the id of the job that has the attempt, if one has.
 claimed() {
-    [ -f "$tl_attempt/claim" ] || return 1
-    tl_word=$(sbatch_id <"$tl_attempt/claim")
+    [ -f "$tl_attempt/claim" ] && id_of "$(cat "$tl_attempt/claim")"
+}
+
+# id_of TEXT: prints the one id in it; fails if there is none.
+id_of() {
+    case $1 in
+    '' | *[!0-9]*) tl_word=$(printf '%s\n' "$1" | sbatch_id) ;;
+    *) tl_word=$1 ;; # as sbatch nearly always says it
+    esac
     [ -n "$tl_word" ] && printf '%s\n' "$tl_word"
 }
 
@@ -226,8 +237,8 @@ send() {
     # From the job directory: SLURM_SUBMIT_DIR names it, and this place is gone when the job runs.
     tl_answer=$({ cd "$tl_dir" && as_user in_time "$@"; } 2>"$tl_here/sbatch.err" </dev/null)
     tl_code=$?
-    cat ./sbatch.err >&2
-    tl_id=$(printf '%s\n' "$tl_answer" | sbatch_id)
+    [ ! -s ./sbatch.err ] || cat ./sbatch.err >&2
+    tl_id=$(id_of "$tl_answer")
     if [ "$tl_code" -eq 0 ] && [ -n "$tl_id" ]; then
         finish submitted "$tl_id"
         stop_if_cancelled "$tl_id"
@@ -247,7 +258,7 @@ send() {
 sign() {
     tl_name=$tl_attempt/submitter
     [ "$tl_claim" -gt 1 ] && tl_name=$tl_attempt/submitter.$tl_claim/who
-    { printf 'owner=%s\nhost=%s\ntime=%s\n' "$tl_owner" "$(uname -n)" "$(date +%s)" >"$tl_name"; } 2>./make.err
+    { printf 'owner=%s\nhost=%s\ntime=%s\n' "$tl_owner" "$tl_host" "$tl_begin" >"$tl_name"; } 2>./make.err
 }
 
 give_back() {
@@ -297,7 +308,7 @@ stop_if_cancelled() {
 # write_answer ID: the shell does not see errors that come at the end of writing, so the file is read again.
 write_answer() {
     tl_part=$tl_attempt/.submit.$tl_mark
-    printf '%s\n' "$1" >"$tl_part" && [ "$(cat "$tl_part")" = "$1" ] && mv -f "$tl_part" "$tl_attempt/submit"
+    printf '%s\n' "$1" >"$tl_part" && read -r tl_back <"$tl_part" && [ "$tl_back" = "$1" ] && mv -f "$tl_part" "$tl_attempt/submit"
 }
 
 tell() {

@@ -14,7 +14,7 @@ list_required() {
         elif [ "$tl_kind" = i ] && { [ ! -f "$tl_path" ] || [ ! -r "$tl_path" ]; }; then
             tl_lacking=1
             printf 'unreadable %s\n' "$tl_path"
-        elif [ "$tl_kind" = i ] && [ "$(head -c 4 "$tl_path" | tr -d '\0')" != hsqs ]; then
+        elif [ "$tl_kind" = i ] && [ "$(head -c 4 "$tl_path")" != hsqs ]; then
             tl_lacking=1
             printf 'no-image %s\n' "$tl_path"
         fi

@@ -14,9 +14,10 @@
 # check_own PATH: a directory of the user's own that nobody else can write to.
 check_own() {
     tl_facts=$(stat -c '%A %u' "$1" 2>./make.err)
+    : "${tl_uid:=$(id -u)}"
     case $tl_facts in
     d????w* | d???????w*) printf '%s can be written by others (%s)\n' "$1" "${tl_facts% *}" >&2 ;;
-    d*" $(id -u)") return 0 ;;
+    d*" $tl_uid") return 0 ;;
     d*) printf '%s belongs to user %s\n' "$1" "${tl_facts#* }" >&2 ;;
     *) printf '%s is not a directory\n' "$1" >&2 ;;
     esac
@@ -25,7 +26,8 @@ check_own() {
 
 # check_root: the root, and jobs/ in it as a directory of our own.
 check_root() {
-    if ! mkdir -p "$1/results" 2>./make.err || { [ ! -e "$1/jobs" ] && ! mkdir "$1/jobs" 2>./make.err && [ ! -d "$1/jobs" ]; }
+    if ! { [ -d "$1/results" ] || mkdir -p "$1/results" 2>./make.err; } ||
+        { [ ! -e "$1/jobs" ] && ! mkdir "$1/jobs" 2>./make.err && [ ! -d "$1/jobs" ]; }
     then
         grep -qi -e 'no space left' -e 'quota exceeded' ./make.err && write_failed ./make.err
         cat ./make.err >&2
@@ -41,21 +43,21 @@ check_root() {
 # place DIR: the directory appears whole or not at all; a call that was cut off leaves only a hidden name.
 place() {
     if [ ! -d "$1" ]; then
-        tl_new=${1%/*}/.${1##*/}.$(uname -n).$$
+        tl_new=${1%/*}/.${1##*/}.$tl_host.$$
         trap 'rm -rf "$tl_new"' EXIT
         trap 'exit 45' HUP INT TERM
-        { mkdir "$tl_new" && cp -R ./files/. "$tl_new" && mkdir -p "$tl_new/attempts" "$tl_new/results" "$tl_new/slurm-logs"; } \
+        { mkdir "$tl_new" "$tl_new/attempts" "$tl_new/results" "$tl_new/slurm-logs" && cp -R ./files/. "$tl_new"; } \
             2>./make.err || write_failed ./make.err
         # Another call for the same job may have been faster; its directory has the same content.
         if mv -T "$tl_new" "$1" 2>./make.err; then
             tl_placed=yes
         else
             [ -d "$1" ] || write_failed ./make.err
+            rm -rf "$tl_new"
         fi
-        rm -rf "$tl_new"
         trap - EXIT HUP INT TERM
     fi
-    check_own "$1"
+    [ -n "$tl_placed" ] || check_own "$1"
 }
 
 # link_results ROOT JOB: <root>/results/<job> leads to the job's results.
