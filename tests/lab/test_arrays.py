@@ -45,7 +45,28 @@ def test_every_task_has_a_log_a_code_and_results(towline: Terminal, lab: Lab, tm
     assert (tmp_path / "one" / "n").read_text() == "9\n"
 
 
-def test_one_task_is_cancelled_and_the_others_go_on(towline: Terminal, lab: Lab) -> None:
+def test_tasks_are_cancelled_and_started_again_one_by_one(towline: Terminal, lab: Lab) -> None:
+    """A requeue takes Slurm a while, so the other array has its turn meanwhile."""
+    script = '[ "$TOWLINE_ATTEMPT" = 2 ] || { echo first; sleep 300; }; echo second; exit 5'
+    again = towline.submit("--array", "3", "--", "sh", "-c", script)
+    process = towline.start("logs", "-f", f"{again}_3")
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        slurm_id = towline.job(again)["slurm_ids"][0]
+        lab.run_on("login1", ["scontrol", "requeue", f"{slurm_id}_3"], user="alice", check=True)
+        cancel_some(towline)
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "second\n"), err
+    assert towline("wait", again).code == 5
+    directory = towline.job(again)["directory"]
+    assert (
+        lab.run_on("login1", ["head", "-n", "1", f"{directory}/attempts/1/main-3.out"], user="alice").stdout
+        == "first\n"
+    )
+
+
+def cancel_some(towline: Terminal) -> None:
     job = towline.submit("--array", "0-9%3", "--", "sleep", "300")
     found = towline.until(job, lambda each: each["tasks"]["running"] == "0-2")
     assert (found["state"], found["tasks"]["pending"]) == ("running", "3-9")
@@ -57,23 +78,6 @@ def test_one_task_is_cancelled_and_the_others_go_on(towline: Terminal, lab: Lab)
     assert towline("cancel", job).code == 0
     found = towline.job(job)
     assert (found["state"], found["tasks"]["cancelled"]) == ("cancelled", "0-9")
-
-
-def test_a_task_that_is_requeued_keeps_its_first_log(towline: Terminal, lab: Lab) -> None:
-    script = '[ "$TOWLINE_ATTEMPT" = 2 ] || { echo first; sleep 300; }; echo second; exit 5'
-    job = towline.submit("--array", "3", "--", "sh", "-c", script)
-    process = towline.start("logs", "-f", f"{job}_3")
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "first\n"
-        slurm_id = towline.job(job)["slurm_ids"][0]
-        lab.run_on("login1", ["scontrol", "requeue", f"{slurm_id}_3"], user="alice", check=True)
-        out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (0, "second\n"), err
-    assert towline("wait", job).code == 5
-    directory = towline.job(job)["directory"]
-    logs = lab.run_on("login1", ["sh", "-c", f"cd {directory}/attempts; cat 1/main-3.out"], user="alice").stdout
-    assert logs.startswith("first\n")
 
 
 def test_numbers_beyond_the_sites_limit_are_refused(towline: Terminal) -> None:

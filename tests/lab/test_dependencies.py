@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.lab.terminal import Terminal
+from towline import Cluster, JobSpec, JobState
 from towline.lab import Lab
+from towline.models.errors import NotFound, PlanRefused
 
 
 @pytest.fixture
@@ -15,53 +18,53 @@ def towline(lab: Lab, tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "state")
 
 
-def test_jobs_start_in_the_order_that_they_depend_on(towline: Terminal) -> None:
+@pytest.fixture
+def cluster(towline: Terminal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The same state directory as the commands'."""
+    monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
+    with Cluster.open("lab") as opened:
+        yield opened
+
+
+def test_jobs_start_in_the_order_that_they_depend_on(towline: Terminal, lab: Lab) -> None:
     """The first waits for a job that is cancelled, so that nothing starts before all are submitted."""
-    gate = towline.submit("--name", "gate", "--", "sleep", "300")
-    first = towline.submit("--name", "first", "--afternotok", "gate", "--", "sh", "-c", "date +%s%N")
+    line = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 300"]
+    foreign = lab.run_on("login1", line, user="alice", check=True).stdout.strip()
+    first = towline.submit("--name", "first", "--afternotok", foreign, "--", "sh", "-c", "date +%s%N")
     second = towline.submit("--name", "second", "--afterok", "first", "--", "sh", "-c", "date +%s%N")
-    third = towline.submit("--name", "gate", "--singleton", "--afterany", second, "--", "true")
+    third = towline.submit("--name", "first", "--singleton", "--afterany", second, "--", "true")
     waiting = towline.until(third, lambda each: each["note"] != "")
     assert (waiting["state"], waiting["attempts"][-1]["reason"]) == ("pending", "Dependency")
-    towline("cancel", gate)
+    lab.run_on("login1", ["scancel", foreign], user="alice", check=True)
     assert towline("wait", third).code == 0
     assert int(towline("logs", first).out) < int(towline("logs", second).out)
 
 
-def test_a_job_whose_predecessor_fails_is_cancelled_and_says_why(towline: Terminal) -> None:
-    gate = towline.submit("--", "sleep", "300")
-    job = towline.submit("--afterok", gate, "--", "true")
-    towline("cancel", gate)
-    assert towline("wait", job).code == 72
-    found = towline.job(job)
-    assert found["state"] == "cancelled"
-    assert "depends on" in found["note"]
-
-
-def test_what_has_ended_is_judged_before_anything_is_sent(towline: Terminal, lab: Lab) -> None:
-    good, bad = towline.submit("--", "true"), towline.submit("--name", "bad", "--", "false")
-    assert towline("wait", good, bad).code == 1
-    slurm_id = towline.job(good)["slurm_ids"][0]
-    for satisfied in (("--afterok", good), ("--afterany", slurm_id), ("--afternotok", "bad"), ("--singleton",)):
-        plan = towline("run", "--dry-run", "--json", *satisfied, "--", "true")
-        assert plan.code == 0, plan
-        assert "--dependency" not in plan.json["plan"]["files"]["script/batch"]
-    for wrong, code, said in (
-        (("--afterok", "bad"), 65, "failed"),
-        (("--afternotok", good), 65, "succeeded"),
-        (("--after", "nosuch"), 66, "nosuch"),
-        (("--afterok", "987654"), 66, "987654"),
-        (("--afterok", "a b"), 65, "does not name a job"),
+def test_what_cannot_be_any_more_is_refused_or_ended_with_the_reason(cluster: Cluster) -> None:
+    good, bad = cluster.submit(spec()), cluster.submit(spec(command=("false",), name="bad"))
+    gate = cluster.submit(spec(command=("sleep", "300")))
+    waiting = cluster.submit(spec(depends_on=gate))
+    array = cluster.submit(spec(array="0-1", depends_on=gate, name="array"))
+    pair = cluster.submit(spec(array="0-1", depends_on={"kind": "aftercorr", "job": array}))
+    gate.cancel()
+    for job in (waiting, array, pair):
+        record = job.wait(timeout=120)
+        assert (record.state, "depends on" in record.note) == (JobState.CANCELLED, True), record
+    assert (good.wait(timeout=120).state, bad.wait(timeout=120).state) == (JobState.SUCCEEDED, JobState.FAILED)
+    slurm_id = good.record.last.slurm_id
+    for satisfied in (good, f"afterany:{slurm_id}", "afternotok:bad", "singleton", f"after:{array.id}_1"):
+        plan = cluster.plan(spec(depends_on=satisfied))
+        assert (plan.failures, "--dependency" in plan.script) == ((), False), satisfied
+    for wrong, error, said in (
+        ("bad", PlanRefused, "failed"),
+        (f"afternotok:{good.id}", PlanRefused, "succeeded"),
+        ("after:nosuch", NotFound, "nosuch"),
+        ("987654", NotFound, "987654"),
     ):
-        done = towline("run", *wrong, "--", "true")
-        assert done.code == code, done
-        assert said in done.err
+        with pytest.raises(error) as refused:
+            cluster.submit(spec(depends_on=wrong))
+        assert said in str(refused.value)
 
 
-def test_a_job_that_is_not_towlines_can_come_first(towline: Terminal, lab: Lab) -> None:
-    line = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=sleep 300"]
-    foreign = lab.run_on("login1", line, user="alice", check=True).stdout.strip()
-    job = towline.submit("--afterany", foreign, "--", "true")
-    towline.until(job, lambda each: each["attempts"][-1]["reason"] == "Dependency")
-    lab.run_on("login1", ["scancel", foreign], user="alice", check=True)
-    assert towline("wait", job).code == 0
+def spec(**fields: object) -> JobSpec:
+    return JobSpec.build(**{"command": ("true",), **fields})

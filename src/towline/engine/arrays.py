@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from towline.engine.verdict import ENDS
 from towline.models.array import format_tasks
 from towline.models.job import MOST_FAILURES, Attempt, JobRecord, JobState, Tasks
 from towline.slurm.parse import AccountingRow, QueueRow, SlurmId
@@ -106,7 +107,7 @@ def concluded(record: JobRecord, rows: Iterable[QueueRow | AccountingRow], *, ca
     attempt = dataclasses.replace(
         attempt,
         slurm_state=first.word if first else attempt.slurm_state,
-        reason=first.reason if isinstance(first, QueueRow) and state is JobState.PENDING else "",
+        reason=_reason(first, attempt, state),
         submitted=min(filter(None, [attempt.submitted, *(row.submitted for row in told)]), default=None),
         started=min(filter(None, [attempt.started, *starts]), default=None),
         ended=max(ends, default=attempt.ended) if state.ended else None,
@@ -116,6 +117,12 @@ def concluded(record: JobRecord, rows: Iterable[QueueRow | AccountingRow], *, ca
         task=failure.task,
     )
     return dataclasses.replace(record, state=state, attempts=(attempt,), note=_note(sets, state, attempt.reason))
+
+
+def _reason(row: QueueRow | AccountingRow | None, before: Attempt, state: JobState) -> str:
+    """Why the whole waits, or why it was ended; accounting does not tell, so that what the queue told stays."""
+    told = row.reason if isinstance(row, QueueRow) else before.reason
+    return told if state is JobState.PENDING or (state.ended and told in ENDS) else ""
 
 
 def _counted(state: JobState) -> JobState:
@@ -139,6 +146,8 @@ def _note(sets: dict[JobState, frozenset[int]], state: JobState, reason: str) ->
     if state is JobState.PENDING and reason:
         explained = explain_reason(reason)
         parts.append(" ".join(filter(None, (explained.sentence, explained.way_out if explained.blocked else ""))))
+    if state is JobState.CANCELLED and reason in ENDS:
+        parts.append(ENDS[reason])
     return "; ".join(parts)
 
 

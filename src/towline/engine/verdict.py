@@ -159,7 +159,7 @@ def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
     attempt = dataclasses.replace(
         attempt,
         slurm_state=row.word,
-        reason=attempt.reason if attempt.reason in _ENDS else "",
+        reason=attempt.reason if attempt.reason in ENDS else "",
         nodes=row.nodes,
         submitted=row.submitted,
         started=row.started,
@@ -234,7 +234,7 @@ def note_of(record: JobRecord, evidence: Evidence) -> str:
 
 
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
-    special = _ENDS.get(attempt.slurm_state) or _ENDS.get(attempt.reason)
+    special = ENDS.get(attempt.slurm_state) or ENDS.get(attempt.reason)
     if special:
         return special
     if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.end:
@@ -255,7 +255,7 @@ def _unrecorded(files: AttemptFiles) -> str:
     return "it could not write down how it ended; the shared disk may have been full"
 
 
-_ENDS = {
+ENDS = {
     "TIMEOUT": "its walltime was over",
     "OUT_OF_MEMORY": "it used more memory than it had asked for",
     "NODE_FAIL": "one of its nodes failed",
@@ -264,6 +264,7 @@ _ENDS = {
     "DEADLINE": "its deadline passed before it could start or end",
     "DependencyNeverSatisfied": "a job that it depends on ended in a way that it must not start after",
 }
+"""Slurm's words for states and reasons that tell why a job ended, for people."""
 
 _FAILURES = {
     "no-container": "the container did not start: the task found itself on the bare node",
