@@ -44,6 +44,7 @@ def job_as_dict(record: JobRecord) -> Document:
         "slurm_ids": list(record.slurm_ids),
         "exit_code": record.exit_code,
         "attempts": [dataclasses.asdict(attempt) for attempt in record.attempts],
+        "roles": list(record.roles),
         "tasks": dataclasses.asdict(record.tasks) if record.tasks else None,
     }
 

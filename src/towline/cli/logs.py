@@ -9,7 +9,7 @@ import click
 
 from towline.cli.doors import Job, open_cluster
 from towline.cli.follow import show
-from towline.cli.logstream import HeadedLog
+from towline.cli.logstream import HeadedLog, LogWriter
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
 from towline.cli.output import StatusLine
@@ -25,9 +25,12 @@ from towline.models.job import JobState
 @jobs_argument
 @click.option("--follow", "-f", is_flag=True, help="Go on until the jobs have ended.")
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Begin with the last N lines of each stream.")
+@click.option("--role", default="", metavar="NAME", help="The log of one role only, of a job that has roles.")
 @cluster_option
 @json_option
-def logs(jobs: tuple[str, ...], follow: bool, tail: int | None, cluster: str | None, as_json: bool) -> None:
+def logs(
+    *, jobs: tuple[str, ...], follow: bool, tail: int | None, role: str, cluster: str | None, as_json: bool
+) -> None:
     """Print the logs of jobs, each given by id, Slurm id or name.
 
     What a job wrote to stdout goes to stdout, its stderr to stderr, byte for byte; a terminal is spared everything
@@ -35,13 +38,17 @@ def logs(jobs: tuple[str, ...], follow: bool, tail: int | None, cluster: str | N
     ends the printing, not the job. The tasks of an array have a log each; JOB_3 means one of them. The exit status
     is 0 whatever became of the jobs.
     """
-    run_loop(_logs(jobs, cluster, follow=follow, tail=tail, as_json=as_json))
+    run_loop(_logs(jobs, cluster, follow=follow, tail=tail, role=role, as_json=as_json))
 
 
-async def _logs(references: Sequence[str], name: str | None, *, follow: bool, tail: int | None, as_json: bool) -> None:
+async def _logs(
+    references: Sequence[str], name: str | None, *, follow: bool, tail: int | None, role: str, as_json: bool
+) -> None:
     async with open_cluster(name) as cluster:
         jobs = [each for job in await cluster.find(references) for each in await _single(job, follow=follow)]
-        views = [JsonView(job.reference) for job in jobs] if as_json else _text_views(jobs)
+        if role:
+            _check_role(role, jobs)
+        views = [JsonView(job.reference, role) for job in jobs] if as_json else _text_views(jobs, role)
         pairs = zip(jobs, views, strict=True)
         if follow:
             await asyncio.gather(*(show(job, view, tail=tail) for job, view in pairs))
@@ -65,11 +72,18 @@ async def _single(job: Job, *, follow: bool) -> Sequence[Job]:
     return [each for each in job.tasks() if each.record.task not in waiting]
 
 
-def _text_views(jobs: Sequence[Job]) -> list[TextView]:
+def _check_role(role: str, jobs: Sequence[Job]) -> None:
+    for job in jobs:
+        if role not in job.record.roles:
+            there = f"It has {', '.join(job.record.roles)}." if job.record.roles else "It has no roles."
+            raise UsageError(f"job {job.reference} has no role {role}", why=there)
+
+
+def _text_views(jobs: Sequence[Job], role: str) -> list[TextView]:
     if len(jobs) == 1:
-        return [TextView()]
+        return [TextView(log=LogWriter(role))]
     status, turns = StatusLine(), list[str]()
-    return [TextView(status, HeadedLog(f"{job.reference} {job.record.name}", turns)) for job in jobs]
+    return [TextView(status, HeadedLog(f"{job.reference} {job.record.name}", turns, role)) for job in jobs]
 
 
 async def _read(job: Job, view: View, tail: int | None) -> None:

@@ -11,14 +11,26 @@ from towline.engine.events import LogChunk
 
 
 class LogWriter:
-    """Writes log chunks: `out` to stdout, `err` to stderr."""
+    """Writes log chunks: `out` to stdout, `err` to stderr. A line tells where another role's text begins.
 
-    def __init__(self) -> None:
+    Args:
+        role: write this role's log only.
+    """
+
+    def __init__(self, role: str = "") -> None:
         self._filters = {name: LogFilter() for name, stream in _streams().items() if stream.isatty()}
         self._open_line = False
+        self._only = role
+        self._role = ""
+        self._whole_line = True
 
     def write(self, chunk: LogChunk) -> None:
         """Write one chunk at once."""
+        if self._only and chunk.role != self._only:
+            return
+        if chunk.role and chunk.role != self._role and not self._only:
+            self._put("out", f"{'' if self._whole_line else chr(10)}==> {chunk.role} <==\n".encode())
+        self._role, self._whole_line = chunk.role, chunk.data.endswith(b"\n")
         found = self._filters.get(chunk.stream)
         self._put(chunk.stream, found.feed(chunk.data) if found else chunk.data)
 
@@ -48,10 +60,11 @@ class HeadedLog(LogWriter):
     Args:
         title: names the log.
         turns: shared by all of them; its last entry is the title whose text came last.
+        role: write this role's log only.
     """
 
-    def __init__(self, title: str, turns: list[str]) -> None:
-        super().__init__()
+    def __init__(self, title: str, turns: list[str], role: str = "") -> None:
+        super().__init__(role)
         self._title = title
         self._turns = turns
 
@@ -60,6 +73,7 @@ class HeadedLog(LogWriter):
         if self._turns[-1:] != [self._title]:
             self._put("out", f"{chr(10) if self._turns else ''}==> {clean(self._title)} <==\n".encode())
             self._turns[:] = [self._title]
+            self._role = ""
         super().write(chunk)
 
 
@@ -67,16 +81,18 @@ class LogText:
     """Log chunks as text for JSON: characters cut between chunks are put together again."""
 
     def __init__(self) -> None:
-        factory = codecs.getincrementaldecoder("utf-8")
-        self._decoders = {"out": factory("replace"), "err": factory("replace")}
+        self._decoders: dict[tuple[str, str], codecs.IncrementalDecoder] = {}
 
     def feed(self, chunk: LogChunk) -> str:
         """The chunk's text; a character that is not whole yet comes with the next one."""
-        return self._decoders[chunk.stream].decode(chunk.data)
+        key = (chunk.stream, chunk.role)
+        if key not in self._decoders:
+            self._decoders[key] = codecs.getincrementaldecoder("utf-8")("replace")
+        return self._decoders[key].decode(chunk.data)
 
-    def rest(self) -> dict[str, str]:
-        """What is left at the end, by stream: the replacement for a character that never became whole."""
-        return {name: text for name, decoder in self._decoders.items() if (text := decoder.decode(b"", True))}
+    def rest(self) -> list[tuple[str, str, str]]:
+        """What is left at the end: stream, role, and the replacement for a character that never became whole."""
+        return [(*key, text) for key, decoder in self._decoders.items() if (text := decoder.decode(b"", True))]
 
 
 def _streams() -> dict[str, TextIO]:

@@ -47,7 +47,8 @@ def read_spec(command: Sequence[str], values: dict[str, Any], cluster: str | Non
     name = values.get("file")
     file = None if name is None else read_file(name)
     defaults = project_defaults(cluster)
-    if not any("command" in each or "shell" in each for each in (given, file.values if file else {}, defaults)):
+    described: set[str] = {*given, *(file.values if file else ()), *defaults}
+    if not described & {"command", "shell", "roles"}:
         raise UsageError(
             "the command to run is missing",
             fix="Write it at the end, as in `towline run -- python train.py`, or use --shell TEXT.",

@@ -126,11 +126,13 @@ class JsonView:
 
     Args:
         job_id: the job that log lines belong to.
+        role: print this role's log only.
     """
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, role: str = "") -> None:
         self._text = LogText()
         self._id = job_id
+        self._role = role
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._print("submitted", record)
@@ -140,7 +142,7 @@ class JsonView:
 
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):
-            self._print_log(event.stream, self._text.feed(event))
+            self._print_log(event.stream, event.role, self._text.feed(event))
         elif isinstance(event, NoAnswer):
             print_document({"event": "no-answer", "job_id": self._id, "reason": event.reason})
         elif not event.record.state.ended:
@@ -150,8 +152,8 @@ class JsonView:
         pass
 
     def finish(self) -> None:  # noqa: D102
-        for stream, text in self._text.rest().items():
-            self._print_log(stream, text)
+        for stream, role, text in self._text.rest():
+            self._print_log(stream, role, text)
 
     def ended(self, record: JobRecord) -> None:  # noqa: D102
         self.finish()
@@ -167,6 +169,7 @@ class JsonView:
     def _print(self, kind: str, record: JobRecord, **more: Document | str | float) -> None:
         print_document({"event": kind, "job": job_as_dict(record), **more})
 
-    def _print_log(self, stream: str, text: str) -> None:
-        if text:
-            print_document({"event": "log", "job_id": self._id, "stream": stream, "text": text})
+    def _print_log(self, stream: str, role: str, text: str) -> None:
+        if text and self._role in ("", role):
+            whose = {"role": role} if role else {}
+            print_document({"event": "log", "job_id": self._id, "stream": stream, **whose, "text": text})

@@ -23,7 +23,7 @@ from towline.models.spec import JobSpec
 FILE = "towline.toml"
 _TRUSTED = "trusted.json"
 _NEVER = frozenset({"version"})
-NEEDS_TRUST = frozenset({"cluster", "clusters", "command", "shell", "secrets"})
+NEEDS_TRUST = frozenset({"cluster", "clusters", "command", "shell", "roles", "secrets"})
 """Keys that choose a cluster, describe one, say what runs, or which of the user's secrets it gets."""
 
 

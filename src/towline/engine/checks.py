@@ -60,17 +60,18 @@ def _site_default(facts: SiteFacts) -> tuple[str, ...]:
 
 
 def _image(spec: JobSpec) -> Check:
-    if spec.image is None:
+    if spec.image is None and not (spec.roles and all(role.image for role in spec.roles)):
         return Check(
             "image",
             Verdict.FAILS,
             "the job names no image and the cluster's profile has none",
             "Give one with --image, or set `image` in the profile.",
         )
-    image = Image.parse(spec.image)
-    if image.is_file:
-        return Check("image", Verdict.ON_SUBMIT, f"{spec.image} must be a squashfs image that you can read")
-    return Check("image", Verdict.OK, f"{spec.image} is pulled from its registry when the job starts")
+    files = [image for image in spec.images if Image.parse(image).is_file]
+    pulled = [image for image in spec.images if image not in files]
+    evidence = [f"{image} must be a squashfs image that you can read" for image in files]
+    evidence += [f"{image} is pulled from its registry when the job starts" for image in pulled]
+    return Check("image", Verdict.ON_SUBMIT if files else Verdict.OK, "; ".join(evidence))
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
@@ -248,8 +249,9 @@ def _grace(spec: JobSpec, _: SiteFacts) -> Check | None:
 
 def _tokens(spec: JobSpec, _: SiteFacts) -> Check | None:
     """A token in plain sight: the job's files on the shared disk and lists would show it."""
-    places = [f"the variable {name}" for name, value in spec.env.items() if looks_secret(value)]
-    places += ["the command"] if looks_secret("\n".join([*spec.command, spec.shell])) else []
+    variables = [*spec.env.items(), *(pair for role in spec.roles for pair in role.env.items())]
+    places = [f"the variable {name}" for name, value in variables if looks_secret(value)]
+    places += ["the command"] if looks_secret(spec.command_line) else []
     if not places:
         return None
     return Check(

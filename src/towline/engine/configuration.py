@@ -14,7 +14,7 @@ from towline.models import schema
 from towline.models.resources import ALTERNATIVES
 from towline.models.spec import JobSpec
 
-_COMMANDS = ("command", "shell")
+_COMMANDS = ("command", "shell", "roles")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from towline.engine.sizing import Rules, size
 from towline.engine.standing import time_bounds
 from towline.models.parts import Mail, Mount, shared_path
 from towline.models.resources import Resources
+from towline.models.roles import nodes_of
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
 
@@ -61,12 +62,20 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
         }
     )
     asked = asked_partitions(spec, facts)
-    wanted = spec.resources
+    wanted = _of_roles(spec)
     kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
     sized = size(wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile, spec))
     time, note = _walltime(spec, profile, facts, asked)
     spec = spec.model_copy(update={"resources": sized.resources.model_copy(update={"time": time})})
     return Filled(spec, (*sized.notes, *([note] if note else [])))
+
+
+def _of_roles(spec: JobSpec) -> Resources:
+    """With roles, the nodes of all, and room for the one with most tasks on a node: roles share what is there."""
+    if not spec.roles:
+        return spec.resources
+    tasks = max(role.tasks_per_node for role in spec.roles)
+    return spec.resources.model_copy(update={"nodes": nodes_of(spec.roles), "tasks_per_node": tasks})
 
 
 def _rules(profile: ClusterProfile, spec: JobSpec) -> Rules:

@@ -54,10 +54,12 @@ class LogChunk:
     Attributes:
         stream: `out` or `err`.
         data: never empty; may end within a line or within a character.
+        role: the role whose log it is, in a job with roles; empty for the job's own.
     """
 
     stream: Literal["out", "err"]
     data: bytes
+    role: str = ""
 
 
 Event = StateChanged | LogChunk | NoAnswer

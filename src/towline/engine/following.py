@@ -38,8 +38,8 @@ class _Reader:
     offsets: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._streams = log_files(self.record.task)
-        self.offsets = dict.fromkeys(self._streams, 0)
+        self._files = log_files(self.record.task, self.record.roles)
+        self.offsets = dict.fromkeys(self._files, 0)
 
     async def look(self) -> LogAnswer:
         """One look at the attempt's files, from where the last one ended."""
@@ -53,7 +53,7 @@ class _Reader:
         for each in answer.slices:
             self.offsets[each.name] += len(each.data)
             if each.data:
-                chunks.append(LogChunk(self._streams[each.name], each.data))
+                chunks.append(LogChunk(self._files[each.name].stream, each.data, self._files[each.name].role))
         return tuple(chunks)
 
     async def skip_to_tail(self, lines: int) -> None:

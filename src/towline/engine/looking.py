@@ -8,6 +8,7 @@ from towline.engine.estimating import estimate
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
 from towline.engine.submission import required_paths
+from towline.models.image import Image
 from towline.models.plan import Check, Plan, Verdict
 from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look
@@ -46,7 +47,8 @@ async def looked_at(session: Session, plan: Plan) -> Plan:
 def _judged(check: Check, plan: Plan, seen: Look) -> Check:
     if check.verdict is not Verdict.ON_SUBMIT:
         return check
-    about = {plan.spec.image} if check.name == "image" else set(plan.required_paths) - {plan.spec.image}
+    images = {Image.parse(image).path for image in plan.spec.images}
+    about = images if check.name == "image" else set(plan.required_paths) - images
     wrong = [
         *(f"{path} does not exist on the cluster" for path in seen.missing if path in about),
         *(f"{path} is not a file that you can read" for path in seen.unreadable if path in about),

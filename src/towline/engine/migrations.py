@@ -47,4 +47,8 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE attempts ADD COLUMN components TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN roles TEXT NOT NULL DEFAULT '';
+    ALTER TABLE attempts ADD COLUMN failed_role TEXT NOT NULL DEFAULT '';
+    """,
 )

@@ -12,6 +12,7 @@ from towline.engine.checks import check_spec, unseen_paths
 from towline.engine.defaults import fill_in, with_preset
 from towline.engine.dependencies import NO_DEPENDENCIES, Settled
 from towline.launch.files import LaunchPlan, job_files, own_mounts
+from towline.launch.roles import role_files
 from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
@@ -74,8 +75,8 @@ def check_plan(plan: Plan) -> None:
 
 
 def _needed_paths(spec: JobSpec) -> tuple[str, ...]:
-    image = Image.parse(spec.image).path if spec.image else ""
-    return tuple(dict.fromkeys([*([image] if image else []), *(mount.source for mount in spec.mounts)]))
+    images = [Image.parse(image).path for image in spec.images]
+    return tuple(dict.fromkeys([*filter(None, images), *(mount.source for mount in spec.mounts)]))
 
 
 def _is_below(path: str, directories: Sequence[str]) -> bool:
@@ -85,16 +86,12 @@ def _is_below(path: str, directories: Sequence[str]) -> bool:
 def _files(
     spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str
 ) -> dict[str, bytes]:
-    mounts = merge_mounts(spec.mounts, own_mounts(directory))
-    container: tuple[str, ...] = ()
-    if spec.image:
-        image = Image.parse(spec.image)
-        container = srun_options(image, mounts, workdir=spec.workdir, mount_home=spec.mount_home)
     launch = LaunchPlan(
         spec=spec,
         job_id=job_id,
         directory=directory,
-        container=container,
+        container=_container(spec, spec.image, directory),
+        containers={role.name: _container(spec, role.image or spec.image, directory) for role in spec.roles},
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
@@ -102,8 +99,15 @@ def _files(
     return {
         "job.json": _description(spec, job_id, token, profile.name),
         "script/batch": _batch_script(spec, profile, job_id, directory, token, dependency).encode(),
-        **job_files(launch),
+        **(role_files(launch) if spec.roles else job_files(launch)),
     }
+
+
+def _container(spec: JobSpec, image: str | None, directory: str) -> tuple[str, ...]:
+    if not image:
+        return ()
+    mounts = merge_mounts(spec.mounts, own_mounts(directory))
+    return srun_options(Image.parse(image), mounts, workdir=spec.workdir, mount_home=spec.mount_home)
 
 
 def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:

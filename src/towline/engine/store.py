@@ -155,7 +155,8 @@ class Store:
         attempts = tuple(_attempt(each) for each in rows)
         plain: dict[str, Any] = {name: row[name] for name in _JOB}
         plain["state"] = JobState(plain["state"])
-        return JobRecord(**plain, attempts=attempts, tasks=Tasks.from_json(row["tasks"]))
+        roles = tuple(row["roles"].split())
+        return JobRecord(**plain, attempts=attempts, roles=roles, tasks=Tasks.from_json(row["tasks"]))
 
     # --- What clusters said of themselves ---
 
@@ -229,6 +230,7 @@ def _job_values(record: JobRecord) -> dict[str, object]:
     values: dict[str, object] = {name: getattr(record, name) for name in _JOB}
     values["state"] = record.state.value
     values["tasks"] = _tasks_text(record)
+    values["roles"] = " ".join(record.roles)
     return values
 
 

@@ -81,6 +81,7 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
         created=time.time(),
         attempts=(Attempt(),),
         command=plan.spec.command_line,
+        roles=tuple(role.name for role in plan.spec.roles),
         tasks=Tasks.of(plan.spec.array) if plan.spec.array else None,
     )
     try:
@@ -96,8 +97,8 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
 
 def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
     """What must be on the cluster before the plan's job is sent there."""
-    image = Image.parse(plan.spec.image).path if plan.spec.image else ""
-    return tuple(RequiredPath(path, image=path == image) for path in plan.required_paths)
+    images = {Image.parse(image).path for image in plan.spec.images}
+    return tuple(RequiredPath(path, image=path in images) for path in plan.required_paths)
 
 
 @dataclass(frozen=True)

@@ -191,8 +191,10 @@ def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[At
 def _with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
     """The command's code; there is none when the command never ran."""
     if end.reason in _NEVER_RAN:
-        return dataclasses.replace(attempt, exit_code=None, exit_source="")
-    return dataclasses.replace(attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank)
+        return dataclasses.replace(attempt, exit_code=None, exit_source="", failed_role=end.role)
+    return dataclasses.replace(
+        attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank, failed_role=end.role
+    )
 
 
 def _own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:
@@ -240,7 +242,15 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.end:
         return _unrecorded(evidence.files)
     end = end_record(evidence.files.end) if evidence.files.end else None
-    return _FAILURES.get(end.reason, "") if end else ""
+    return _failure_note(end) if end else ""
+
+
+def _failure_note(end: EndRecord) -> str:
+    if not end.role:
+        return _FAILURES.get(end.reason, "")
+    if end.reason == "exit" and end.code:
+        return f"role {end.role} failed first, on its rank {end.rank}, and the others were ended"
+    return f"role {end.role}: {_FAILURES.get(end.reason, 'it failed first, and the others were ended')}"
 
 
 _NEVER_RAN = frozenset({"no-container", "launch"})
@@ -270,6 +280,8 @@ _FAILURES = {
     "no-container": "the container did not start: the task found itself on the bare node",
     "launch": "no rank ever ran its command; the container or the launch failed (see the log)",
     "lost": "a rank ended without a record of it",
+    "not-ready": "it did not listen on its port in time, and the others were ended (see its log)",
+    "left": "it ended before the others had, which need it",
     "step": "the step failed although every rank succeeded",
 }
 """Reasons of `launch.records.EndRecord` for people."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 
 from towline.launch.quoting import quote, quote_words
@@ -32,6 +32,7 @@ class LaunchPlan:
         directory: absolute path of the job directory on the cluster.
         container: the `srun` options that put a task into its image (`container.pyxis.srun_options`, with
             `own_mounts` among the mounts); empty runs the command on the node itself.
+        containers: the same for each role.
         convention: whose variables the tasks get beside the general ones.
         mpi: how `srun` sets up MPI where the spec asks for that, as `srun --mpi=list` names it; empty for the
             site's default.
@@ -43,6 +44,7 @@ class LaunchPlan:
     job_id: str
     directory: str
     container: tuple[str, ...] = ()
+    containers: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, "tuple[str, ...]"])
     convention: Convention = ""
     mpi: str = ""
     whole_environment: bool = False
@@ -69,15 +71,22 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
 
     The values of secrets are not among them: they come beside, see `secrets_file`.
     """
-    names = launch.spec.secrets
     return {
-        **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
-        "script/supervisor": _packaged("supervisor.sh"),
-        "script/prelude": _packaged("prelude.sh"),
+        **public_files(launch),
         **({"script/arguments": arguments_file(launch.spec).encode()} if launch.spec.arguments else {}),
         "script/entrypoint": entrypoint(launch.spec).encode(),
         "script/env": environment_file(launch).encode(),
         "script/step": step_file(launch).encode(),
+    }
+
+
+def public_files(launch: LaunchPlan) -> dict[str, bytes]:
+    """The files that are there once, however many commands a job has."""
+    names = launch.spec.secrets
+    return {
+        **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
+        "script/supervisor": packaged("supervisor.sh"),
+        "script/prelude": packaged("prelude.sh"),
     }
 
 
@@ -167,14 +176,23 @@ def _on_the_node(spec: JobSpec) -> tuple[str, ...]:
 def step_file(launch: LaunchPlan) -> str:
     """The step as sh text for the supervisor: sets its variables `step_…` and the positional parameters."""
     wanted = launch.spec.resources
-    words = " \\\n    ".join(quote(word) for word in step_command(launch))
+    tasks = f"step_tasks={wanted.nodes * wanted.tasks_per_node}\n"
+    return f"{tasks}{step_settings(launch)}set -- \\\n    {words_of(step_command(launch))}\n"
+
+
+def step_settings(launch: LaunchPlan) -> str:
+    """What the supervisor must know of every step."""
     return (
-        f"step_tasks={wanted.nodes * wanted.tasks_per_node}\n"
         f"step_port={TAO_PORT if launch.convention == 'tao' else ''}\n"
         f"step_environment={'whole' if launch.whole_environment else 'chosen'}\n"
-        f"set -- \\\n    {words}\n"
     )
 
 
-def _packaged(name: str) -> bytes:
+def words_of(command: Iterable[str]) -> str:
+    """The words quoted, one a line."""
+    return " \\\n    ".join(quote(word) for word in command)
+
+
+def packaged(name: str) -> bytes:
+    """A script of this package."""
     return (resources.files("towline.launch") / "scripts" / name).read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,9 @@ UNUSABLE = 123
 """Exit code of a batch job that could not use its job directory; nothing was started."""
 
 
+_ROLE = re.compile(r"[a-z][a-z0-9-]{0,31}")
+
+
 @dataclass(frozen=True)
 class EndRecord:
     """The file `end`: how an attempt ended, as the supervisor saw it.
@@ -23,15 +27,18 @@ class EndRecord:
         verdict: `done`, `failed`, `stopped` (TERM came from outside, Slurm's record says why) or `cancelled`.
         code: the job's exit code, 0 to 255; 0 exactly when the verdict is `done`.
         rank: the rank whose failure gave the code; None when it was no rank's.
+        role: the role that failed first, in a job with roles.
         reason: `exit` (the command's own code), `no-container`, `launch` (no rank ever ran its command),
             `lost` (a rank left no record), `step` (srun failed although every rank succeeded), `stopped`,
-            `cancelled`, or empty for `done`.
+            `cancelled`, or empty for `done`; of a role also `not-ready` (its port did not answer in time) and `left`
+            (a service ended before the others had).
     """
 
     verdict: str
     code: int
     rank: int | None = None
     reason: str = ""
+    role: str = ""
 
 
 def parse_end(text: str) -> EndRecord | None:
@@ -46,7 +53,14 @@ def end_record(fields: Mapping[str, str]) -> EndRecord | None:
     if code is None or not verdict or (verdict == "done") != (code == 0):
         return None
     rank = fields.get("rank", "")
-    return EndRecord(verdict, code, int(rank) if _is_number(rank) else None, fields.get("reason", ""))
+    role = fields.get("role", "")
+    return EndRecord(
+        verdict,
+        code,
+        int(rank) if _is_number(rank) else None,
+        fields.get("reason", ""),
+        role if _ROLE.fullmatch(role) else "",
+    )
 
 
 def parse_exit(text: str) -> tuple[int, str] | None:

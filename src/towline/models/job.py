@@ -69,6 +69,7 @@ class Attempt:
         exit_source: `job` when the job itself recorded the code, `slurm` when it is accounting's
             (22.05 stores codes modulo 128), empty without a code.
         failed_rank: rank whose failure gave the code; None when not known.
+        failed_role: role that failed first, in a job with roles; the rank is the role's then. Empty for others.
         task: number of the array's task that this is about, or whose failure gave the array's code; None for others.
         components: those of a heterogeneous job; the first one's state is the job's, and `nodes` has them all.
     """
@@ -85,6 +86,7 @@ class Attempt:
     exit_code: int | None = None
     exit_source: str = ""
     failed_rank: int | None = None
+    failed_role: str = ""
     task: int | None = None
     components: tuple[Component, ...] = ()
 
@@ -170,6 +172,7 @@ class JobRecord:
         attempts: oldest first; never empty once submitted.
         note: one sentence about the state for a person (why it waits, why it ended), may be empty.
         command: the command as typed, for lists.
+        roles: names of its roles; each has a log of its own.
         tasks: the tasks of an array; None for any other job.
         task: number of the task when this is about one task of an array, else None.
     """
@@ -183,6 +186,7 @@ class JobRecord:
     attempts: tuple[Attempt, ...] = field(default=())
     note: str = ""
     command: str = ""
+    roles: tuple[str, ...] = ()
     tasks: Tasks | None = None
     task: int | None = None
 

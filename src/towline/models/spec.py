@@ -31,6 +31,7 @@ from towline.models.fields import (
 )
 from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_uri
 from towline.models.resources import Resources
+from towline.models.roles import Role, check_roles, nodes_of
 from towline.models.sbatch_options import check_option, read_options
 from towline.models.spec_errors import Place, nowhere, spec_error
 from towline.models.values import check_job_name
@@ -59,6 +60,7 @@ class JobSpec(Model):
         version: version of this schema.
         command: the program and its arguments; or one text for `/bin/sh` in `shell`.
         shell: shell text instead of a command.
+        roles: groups of nodes with a command each, in place of one command for all; see `towline.models.roles`.
         image: a `.sqsh` path or an image reference; the profile's default when not given.
         name: the job's name; derived from the command when not given.
         resources: what is asked of Slurm.
@@ -100,6 +102,7 @@ class JobSpec(Model):
     version: Annotated[Literal[1], BeforeValidator(_version, json_schema_input_type=Literal[1])] = 1
     command: tuple[Text, ...] = ()
     shell: Text = ""
+    roles: tuple[Role, ...] = ()
     image: ImageText | None = None
     name: Annotated[str, AfterValidator(check_job_name)] = "job"
     resources: Resources = Resources()
@@ -147,6 +150,8 @@ class JobSpec(Model):
 
     @model_validator(mode="after")
     def _one_command(self) -> JobSpec:
+        if self.roles:
+            return self
         if bool(self.command) == bool(self.shell.strip()):
             raise ValueError("give either a command or shell text" if self.command else "the command is empty")
         if self.command and not self.command[0]:
@@ -175,6 +180,22 @@ class JobSpec(Model):
         for path in self.outputs:
             if path.startswith("/") or ".." in path.split("/"):
                 raise ValueError(f"outputs: {path!r} must be a path below the results directory")
+        return self
+
+    @model_validator(mode="after")
+    def _roles_and_nothing_beside(self) -> JobSpec:
+        if not self.roles:
+            return self
+        check_roles(self.roles)
+        wanted, nodes = self.resources, nodes_of(self.roles)
+        if self.command or self.shell:
+            raise ValueError("roles: each has a command of its own; take the job's away")
+        if self.array or self.launch != "node" or wanted.gpus:
+            raise ValueError("roles: they go together with no array, launch or total of GPUs; use gpus_per_node")
+        if wanted.nodes not in (1, nodes):
+            raise ValueError(f"roles: they have {nodes} nodes together, and {wanted.nodes} are asked for")
+        if doubled := [name for role in self.roles for name in role.env if name in self.secrets]:
+            raise ValueError(f"secrets: {doubled[0]} is in the env of a role, too; take its value out of there")
         return self
 
     @model_validator(mode="after")
@@ -245,8 +266,16 @@ class JobSpec(Model):
         return self.signal or "TERM", self.grace or 60
 
     @property
+    def images(self) -> tuple[str, ...]:
+        """Every image that the job starts, each once."""
+        found = [role.image or self.image for role in self.roles] if self.roles else [self.image]
+        return tuple(dict.fromkeys(image for image in found if image))
+
+    @property
     def command_line(self) -> str:
         """The command as a person would type it."""
+        if self.roles:
+            return "; ".join(f"{role.name}: {role.command_line}" for role in self.roles)
         return self.shell or shlex.join(self.command)
 
 

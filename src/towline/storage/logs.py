@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Stream = Literal["out", "err"]
 
@@ -11,10 +12,20 @@ MOST_BYTES = 4 << 20
 """Most bytes of one file in one answer; what is left comes with the next."""
 
 
-def log_files(task: int | None) -> dict[str, Stream]:
-    """The log files of an attempt, or of one task of an array, and the stream that each one is."""
+class LogFile(NamedTuple):
+    """What a log file has: a stream of the job, or of one of its roles."""
+
+    stream: Stream
+    role: str = ""
+
+
+def log_files(task: int | None, roles: Sequence[str] = ()) -> dict[str, LogFile]:
+    """The log files of an attempt, or of one task of an array, and what each of them has."""
     name = "main" if task is None else f"main-{task}"
-    return {f"{name}.out": "out", f"{name}.err": "err"}
+    files = {f"{name}.out": LogFile("out"), f"{name}.err": LogFile("err")}
+    for role in roles:
+        files |= {f"roles/{role}/main.out": LogFile("out", role), f"roles/{role}/main.err": LogFile("err", role)}
+    return files
 
 
 @dataclass(frozen=True)

@@ -68,10 +68,12 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "exit_code": 7,
                 "exit_source": "job",
                 "failed_rank": None,
+                "failed_role": "",
                 "task": None,
                 "components": [],
             }
         ],
+        "roles": [],
         "tasks": None,
     }
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from towline.launch.files import LaunchPlan, job_files
 from towline.launch.records import EndRecord, parse_end, parse_fields
+from towline.launch.roles import role_files
 from towline.models.spec import JobSpec, Resources
 
 SHELLS = tuple(
@@ -41,6 +42,8 @@ for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
     signal.signal(number, stop)
 for rank in range(int(os.environ.get("SLURM_STUB_TASKS", tasks))):
     place = {"SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node)}
+    if "nodelist" in options:
+        place["SLURMD_NODENAME"] = options["nodelist"].split(",")[rank // per_node]
     pid = os.posix_spawn(SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place}, setpgroup=0)
     running[pid] = rank
     for number in told:
@@ -63,7 +66,7 @@ sys.exit(int(os.environ.get("SLURM_STUB_SAYS", worst)))
 
 SCONTROL = """\
 #!/bin/sh
-[ "$1 $2" = 'show hostnames' ] && printf '%s\\n' node5 node6
+[ "$1 $2" = 'show hostnames' ] && printf '%s\\n' node5 node6 node7 node8
 """
 
 
@@ -87,7 +90,7 @@ class Allocation:
 
     def place_plan(self, spec: JobSpec, container: tuple[str, ...] = (), **launch: Any) -> Allocation:
         plan = LaunchPlan(spec=spec, job_id=JOB_ID, directory=str(self.directory), container=container, **launch)
-        for name, content in job_files(plan).items():
+        for name, content in (role_files(plan) if spec.roles else job_files(plan)).items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)

@@ -10,7 +10,9 @@ umask 077
 no_container=122 unusable=123
 rank=${SLURM_PROCID:-0}
 tl_task=${SLURM_ARRAY_TASK_ID:-} # of an array
-exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT${tl_task:+/task-$tl_task}/exit
+tl_role=${TOWLINE_ROLE:+/roles/$TOWLINE_ROLE} # of a job with roles
+tl_script=$TOWLINE_JOB_DIR/script$tl_role
+exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT${tl_task:+/task-$tl_task}$tl_role/exit
 tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
 
 say() {
@@ -20,7 +22,10 @@ say() {
 # The first rank that failed by itself: one hard link wins.
 record_first() {
     { printf '%s\n' "$rank" >"$exits/.first.$rank" && ln "$exits/.first.$rank" "$exits/first"; } 2>/dev/null
-    rm -f "$exits/.first.$rank" 2>/dev/null
+    if [ -n "$tl_role" ]; then
+        { printf '%s\n' "$TOWLINE_ROLE" >"$exits/.role.$rank" && ln "$exits/.role.$rank" "${exits%/*/exit}/.first"; } 2>/dev/null
+    fi
+    rm -f "$exits/.first.$rank" "$exits/.role.$rank" 2>/dev/null
 }
 
 # Tells a rank that was lost from one that never ran its command.
@@ -48,8 +53,8 @@ check_place() {
         refuse "$no_container" \
             "the container did not start; this node (${SLURMD_NODENAME:-unknown}) runs commands on the bare host"
     fi
-    [ -r "$TOWLINE_JOB_DIR/script/env" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/env"
-    [ -r "$TOWLINE_JOB_DIR/script/entrypoint" ] || refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/script/entrypoint"
+    [ -r "$tl_script/env" ] || refuse "$unusable" "cannot read $tl_script/env"
+    [ -r "$tl_script/entrypoint" ] || refuse "$unusable" "cannot read $tl_script/entrypoint"
     if [ -e "$TOWLINE_JOB_DIR/script/secrets" ] && [ ! -r "$TOWLINE_JOB_DIR/secrets" ]; then
         refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/secrets; it is removed once the job is over for good"
     fi
@@ -65,7 +70,7 @@ make_results() {
 # environment: a PATH or LD_PRELOAD of its own must not break what the prelude calls.
 set_environment() {
     # shellcheck source=/dev/null
-    . "$TOWLINE_JOB_DIR/script/env"
+    . "$tl_script/env"
     export TOWLINE_RESULTS_DIR="$tl_results"
     # script/secrets has the names, secrets the values. No other process of the job ever has these.
     if [ -e "$TOWLINE_JOB_DIR/script/secrets" ]; then
@@ -100,7 +105,7 @@ pass_on() {
 start() {
     (
         set_environment
-        exec_with_default_signals /bin/sh "$TOWLINE_JOB_DIR/script/entrypoint"
+        exec_with_default_signals /bin/sh "$tl_script/entrypoint"
     ) &
     child=$!
     trap 'told=1; pass_on TERM 15' TERM
@@ -133,10 +138,56 @@ note_result() {
     fi
 }
 
+# --- Readiness -------------------------------------------------------------------------------------------------
+
+# listens PORT: whether anybody on this node does. Linux lists sockets as `n: ADDRESS:PORT ADDRESS:PORT STATE …`, ports
+# in four hexadecimal digits, state 0A for those that listen (proc(5)).
+listens() {
+    hex=$(printf '%04X' "$1")
+    for table in /proc/net/tcp /proc/net/tcp6; do
+        [ -r "$table" ] || continue
+        while read -r _ local _ state _; do
+            case $local/$state in *":$hex/0A") return 0 ;; esac
+        done <"$table"
+    done
+    return 1
+}
+
+# The number of a role's step, by which its supervisor has it ended.
+note_step() {
+    if [ -n "$tl_role" ] && [ "$rank" -eq 0 ]; then
+        { printf '%s\n' "${SLURM_STEP_ID:-}" >"${exits%/exit}/step"; } 2>/dev/null
+    fi
+}
+
+# The first task of a role that others wait for tells when its port answers.
+tells_ready() {
+    [ -n "${TOWLINE_READY_PORT:-}" ] && [ "$rank" -eq 0 ]
+}
+
+check_port() {
+    tells_ready && listens "$TOWLINE_READY_PORT" || return 0
+    refuse "$unusable" "port $TOWLINE_READY_PORT of ${SLURMD_NODENAME:-this node} is in use already; somebody else listens there"
+}
+
+watch_port() {
+    watcher=
+    tells_ready || return 0
+    (
+        until listens "$TOWLINE_READY_PORT"; do sleep 0.3 2>/dev/null || sleep 1; done
+        true >"${exits%/exit}/ready"
+    ) &
+    watcher=$!
+}
+
 check_place "${1:-node}"
+check_port
+note_step
 make_results
 begin_record
 start
+watch_port
 await
+[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
 note_result
 exit "$result"

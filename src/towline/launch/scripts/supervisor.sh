@@ -101,7 +101,7 @@ leave_if_cancelled() {
 
 # Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
 clear_leftovers() {
-    rm -rf "$exits" "$own_dir/end" "$own_dir/signal"
+    rm -rf "$exits" "$own_dir/roles" "$own_dir/end" "$own_dir/signal"
     mkdir "$exits" || give_up "cannot make $exits"
 }
 
@@ -323,7 +323,8 @@ judge() {
 note_end() {
     # After TERM Slurm may start the job again.
     [ "$verdict" = stopped ] || forget_secrets
-    put end "code=$job_code" "verdict=$verdict" "rank=$job_rank" "reason=$reason" "srun=$srun_code" "time=$(date +%s)"
+    put end "code=$job_code" "verdict=$verdict" "rank=$job_rank" "role=$job_role" "reason=$reason" "srun=$srun_code" \
+        "time=$(date +%s)"
 }
 
 # --- In order --------------------------------------------------------------------------------------------------
@@ -336,11 +337,18 @@ link_logs
 note_start
 [ -r "$TOWLINE_JOB_DIR/script/step" ] || give_up "cannot read $TOWLINE_JOB_DIR/script/step"
 # Sets these and the positional parameters.
-step_tasks='' step_port='' step_environment=''
+step_tasks='' step_port='' step_environment='' step_roles=''
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/step"
 set_environment
-run_step "$@"
-judge
+verdict='' job_role=''
+if [ -z "$step_roles" ]; then
+    run_step "$@"
+    judge
+else
+    # shellcheck source=src/towline/launch/scripts/roles.sh
+    . "$TOWLINE_JOB_DIR/script/roles.sh"
+    run_roles
+fi
 note_end
 exit "$job_code"

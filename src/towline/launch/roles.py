@@ -1,0 +1,69 @@
+"""The files of a job with roles: each has what a job without roles has, below `script/roles/<role>/`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from towline.launch.files import (
+    LaunchPlan,
+    entrypoint,
+    environment_file,
+    packaged,
+    public_files,
+    step_command,
+    step_settings,
+    words_of,
+)
+from towline.launch.quoting import quote
+from towline.models.roles import Role, first_nodes
+
+
+def role_files(launch: LaunchPlan) -> dict[str, bytes]:
+    """Path below the job directory → content of every file that the launch of a job with roles needs."""
+    names = " ".join(role.name for role in launch.spec.roles)
+    files = {
+        **public_files(launch),
+        "script/roles.sh": packaged("roles.sh"),
+        "script/step": f"{step_settings(launch)}step_roles={quote(names)}\n".encode(),
+    }
+    first = first_nodes(launch.spec.roles)
+    for role in launch.spec.roles:
+        own = of_role(launch, role)
+        files |= {
+            f"script/roles/{role.name}/entrypoint": entrypoint(own.spec).encode(),
+            f"script/roles/{role.name}/env": environment_file(own).encode(),
+            f"script/roles/{role.name}/step": _step_file(own, role, first[role.name] + 1).encode(),
+        }
+    return files
+
+
+def of_role(launch: LaunchPlan, role: Role) -> LaunchPlan:
+    """The launch of one role, as if it were a job of its own."""
+    resources = launch.spec.resources.model_copy(update={"nodes": role.nodes, "tasks_per_node": role.tasks_per_node})
+    spec = launch.spec.model_copy(
+        update={
+            "command": role.command,
+            "shell": role.shell,
+            "roles": (),
+            "env": {**launch.spec.env, **role.env},
+            "resources": resources,
+        }
+    )
+    return replace(launch, spec=spec, container=launch.containers.get(role.name, ()), convention="")
+
+
+def _step_file(launch: LaunchPlan, role: Role, first: int) -> str:
+    """One role's step for `scripts/roles.sh`, which knows the hosts; all roles see all that their nodes have."""
+    srun, *words = step_command(launch)
+    settings = {
+        "step_tasks": role.nodes * role.tasks_per_node,
+        "role_first": first,
+        "role_nodes": role.nodes,
+        "role_port": role.ready_port or "",
+        "role_patience": role.ready_timeout,
+        "role_service": "yes" if role.service else "",
+        "role_linger": role.linger,
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+    rest = words_of(("--overlap", *words))
+    return f'{lines}set -- \\\n    {quote(srun)} \\\n    "--nodelist=$role_hosts" \\\n    {rest}\n'

@@ -1,0 +1,80 @@
+"""Jobs with roles on real nodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.terminal import Done, Terminal
+from towline.lab import Lab
+
+CONTROLLER = {
+    "name": "controller",
+    "on": "policy",
+    "command": ["python3", "-m", "http.server", "8082"],
+    "ready_port": 8082,
+    "service": True,
+}
+SHOW = (
+    'echo "$TOWLINE_ROLE $(uname -n) $RANK/$WORLD_SIZE $MASTER_ADDR [$TOWLINE_NODES_POLICY] [$TOWLINE_NODES_ROLLOUT]"'
+)
+ASK = "python3 -c \"import urllib.request as u; u.urlopen('http://$MASTER_ADDR:8082')\""
+
+
+@pytest.fixture
+def towline(lab: Lab, tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "state")
+
+
+def run(towline: Terminal, tmp_path: Path, *roles: dict[str, Any]) -> Done:
+    (tmp_path / "job.json").write_text(json.dumps({"name": "rl", "roles": roles}))
+    return towline("run", "--json", "-f", str(tmp_path / "job.json"))
+
+
+def logs(done: Done) -> dict[str, list[str]]:
+    """Role → lines of its stdout, without what the server says of itself."""
+    found: dict[str, str] = {}
+    for event in done.lines:
+        if event["event"] == "log" and event["stream"] == "out" and event["role"] != "controller":
+            found[event["role"]] = found.get(event["role"], "") + event["text"]
+    return {role: sorted(text.splitlines()) for role, text in found.items()}
+
+
+def test_three_roles_run_on_their_nodes_each_once(towline: Terminal, tmp_path: Path) -> None:
+    policy = {"name": "policy", "nodes": 2, "shell": f"{SHOW}; {ASK}"}
+    rollout = {"name": "rollout", "nodes": 2, "shell": SHOW, "env": {"MASTER_ADDR": "own"}}
+    done = run(towline, tmp_path, CONTROLLER, policy, rollout)
+    assert done.code == 0, done
+    hosts = "[node1 node2] [node3 node4]"
+    assert logs(done) == {
+        "policy": [f"policy node1 0/2 node1 {hosts}", f"policy node2 1/2 node1 {hosts}"],
+        "rollout": [f"rollout node3 0/2 own {hosts}", f"rollout node4 1/2 own {hosts}"],
+    }
+
+
+def test_a_role_that_fails_is_named_and_ends_the_others(towline: Terminal, tmp_path: Path) -> None:
+    rollout = {"name": "rollout", "nodes": 2, "shell": 'echo "rank $RANK"; [ "$RANK" = 0 ] || exit 5; sleep 300'}
+    policy = {"name": "policy", "shell": "trap 'echo told; exit 0' TERM; echo begun; sleep 300 & wait"}
+    done = run(towline, tmp_path, CONTROLLER, policy, rollout)
+    assert done.code == 5, done
+    (job,) = [event["job"] for event in done.lines if event["event"] == "ended"]
+    assert job["roles"] == ["controller", "policy", "rollout"]
+    last = job["attempts"][-1]
+    assert (last["failed_role"], last["failed_rank"], last["exit_source"]) == ("rollout", 1, "job")
+    assert job["note"] == "role rollout failed first, on its rank 1, and the others were ended"
+    assert logs(done) == {"policy": ["begun", "told"], "rollout": ["rank 0", "rank 1"]}
+    assert sorted(towline("logs", "--role", "rollout", job["id"]).out.splitlines()) == ["rank 0", "rank 1"]
+    assert "==> policy <==\nbegun" in towline("logs", job["id"]).out
+    assert towline("logs", "--role", "nosuch", job["id"]).code == 64
+
+
+def test_a_controller_that_leaves_early_is_named(towline: Terminal, tmp_path: Path) -> None:
+    leaving = {"name": "controller", "on": "policy", "shell": "sleep 1", "service": True, "linger": 1}
+    done = run(towline, tmp_path, leaving, {"name": "policy", "nodes": 2, "shell": "sleep 300"})
+    assert done.code == 1, done
+    (job,) = [event["job"] for event in done.lines if event["event"] == "ended"]
+    assert job["attempts"][-1]["failed_role"] == "controller"
+    assert job["note"] == "role controller: it ended before the others had, which need it"

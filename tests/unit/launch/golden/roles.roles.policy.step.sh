@@ -1,0 +1,23 @@
+step_tasks=2
+role_first=1
+role_nodes=2
+role_port=
+role_patience=600
+role_service=
+role_linger=30
+set -- \
+    'srun' \
+    "--nodelist=$role_hosts" \
+    '--overlap' \
+    '--nodes=2' \
+    '--ntasks=2' \
+    '--ntasks-per-node=1' \
+    '--cpus-per-task=16' \
+    '--kill-on-bad-exit=1' \
+    '--wait=0' \
+    '--container-image=/lustre/images/python.sqsh' \
+    '--container-mounts=/lustre/alice/towline/jobs/m3k9w2x4p:/lustre/alice/towline/jobs/m3k9w2x4p,/lustre/alice/towline/jobs/m3k9w2x4p/script:/.towline' \
+    '--no-container-mount-home' \
+    '/bin/sh' \
+    '/lustre/alice/towline/jobs/m3k9w2x4p/script/prelude' \
+    'container'
