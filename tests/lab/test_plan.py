@@ -155,8 +155,14 @@ def test_a_plan_has_a_verdict_for_everything_and_says_when_the_job_would_start(t
     assert plan["estimate"]["fitting"] == 4
     assert plan["gpu_hours"] == 8
     assert "16 GPUs are 2 whole nodes of 8" in plan["notes"]
-    text = towline("plan", "--image", BUSYBOX, "--gpus", "12", "--", "true")
+
+
+def test_a_plan_says_what_is_wasted_and_how_long_such_jobs_waited(towline: Terminal) -> None:
+    words = ["--image", BUSYBOX, "--gpus", "12", "--", "true"]
+    assert towline("run", *words).code == 0
+    text = towline("plan", *words)
     assert text.code == 0, text
+    assert "your last job like this waited" in text.out
     assert "4 of 16 GPUs are more than was asked for" in text.out
     assert "the walltime is the default of partition batch" in text.out
 

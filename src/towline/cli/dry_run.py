@@ -40,11 +40,13 @@ def _outlook(plan: Plan) -> list[str]:
     lines: list[str] = [*plan.notes]
     if plan.estimate:
         lines += _estimate(plan.estimate)
-    if plan.gpu_hours and wanted.time:
-        gpus = wanted.nodes * wanted.gpus_per_node
-        lines.append(f"at most {plan.gpu_hours:.4g} GPU-hours: {gpus} GPUs for {duration(wanted.time)}")
-    elif plan.node_hours and wanted.time:
-        lines.append(f"at most {plan.node_hours:.4g} node-hours: {wanted.nodes} nodes for {duration(wanted.time)}")
+    if wanted.time:
+        unit, hours, each = "node", plan.node_hours, wanted.nodes
+        if wanted.gpus_per_node:
+            unit, hours, each = "GPU", plan.gpu_hours, wanted.nodes * wanted.gpus_per_node
+        what = f"{each} {unit}{'s' if each > 1 else ''} for {duration(wanted.time)}"
+        times = f"{plan.tasks} tasks of " if plan.tasks > 1 else ""
+        lines.append(f"at most {hours:.4g} {unit}-hours: {times}{what}")
     if plan.facts_asked:
         lines.append(f"facts about the cluster are {duration(max(0.0, time.time() - plan.facts_asked))} old")
     return [clean(line) for line in lines]

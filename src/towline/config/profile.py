@@ -202,6 +202,10 @@ class ClusterProfile(BaseModel):
         description="CPUs of each task of jobs that name none; the GPUs' share of a node when not given.",
         json_schema_extra=_tao("SLURM_CPUS_PER_TASK"),
     )
+    cpus_per_gpu: Count | None = Field(
+        default=None,
+        description="CPUs that belong to a GPU, where a site keeps some for itself; counted from its nodes otherwise.",
+    )
     max_cpus_per_task: Count | None = Field(
         default=None,
         description="The most CPUs of a task that are asked for unless a job says more.",

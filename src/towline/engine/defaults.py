@@ -12,7 +12,7 @@ from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.engine.checks import asked_partitions
 from towline.engine.sizing import Rules, size
-from towline.engine.standing import time_bounds
+from towline.engine.standing import resource_bounds, time_bounds
 from towline.models.parts import Mail, Mount, shared_path
 from towline.models.resources import Resources
 from towline.models.roles import nodes_of
@@ -64,12 +64,15 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     asked = asked_partitions(spec, facts)
     wanted = _of_roles(spec)
     kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
-    sized = size(wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile, spec))
+    sized = size(
+        wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile, spec, _cpu_limit(spec, facts, asked))
+    )
     time, note = _walltime(spec, profile, facts, asked)
     spec = spec.model_copy(update={"resources": sized.resources.model_copy(update={"time": time})})
     return Filled(spec, (*sized.notes, *([note] if note else [])))
 
 
+<<<<<<< HEAD
 def _of_roles(spec: JobSpec) -> Resources:
     """With roles, the nodes of all, and room for the one with most tasks on a node: roles share what is there."""
     if not spec.roles:
@@ -79,7 +82,18 @@ def _of_roles(spec: JobSpec) -> Resources:
 
 
 def _rules(profile: ClusterProfile, spec: JobSpec) -> Rules:
+=======
+def _cpu_limit(spec: JobSpec, facts: SiteFacts, asked: list[Partition]) -> int | None:
+    """The most CPUs that the job may have in any of the partitions."""
+    bounds = [bound for part in asked if (bound := resource_bounds(spec, part, facts).get("cpu"))]
+    return min((bound.most for bound in bounds), default=None)
+
+
+def _rules(profile: ClusterProfile, spec: JobSpec, cpus_in_all: int | None) -> Rules:
+>>>>>>> 070b697 (Keep the share of CPUs within the limits of account and QOS, and count an array's GPU-hours)
     return Rules(
+        cpus_per_gpu=profile.cpus_per_gpu,
+        cpus_in_all=cpus_in_all,
         gpus_per_node=profile.gpus_per_node,
         cpus_per_task=profile.cpus_per_task,
         max_cpus_per_task=profile.max_cpus_per_task,

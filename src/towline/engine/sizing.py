@@ -20,7 +20,9 @@ class Rules:
     Attributes:
         gpus_per_node: GPUs of a whole node; None takes it from the site's nodes.
         cpus_per_task: CPUs of tasks that name none; None gives them their GPUs' share of a node.
+        cpus_per_gpu: CPUs that belong to a GPU; None counts those of the site's nodes.
         max_cpus_per_task: the most that are given to a task that names none.
+        cpus_in_all: the most CPUs that the job may have by the limits of its QOS and account; None for no limit.
         tao: TAO's convention: a total below a node's GPUs is meant for each node, whole nodes are never split, and
             one node with several GPUs and one task gets `cpus_per_task` for each of them.
         task_per_gpu: whether the job has one task for each GPU.
@@ -28,7 +30,9 @@ class Rules:
 
     gpus_per_node: int | None = None
     cpus_per_task: int | None = None
+    cpus_per_gpu: int | None = None
     max_cpus_per_task: int | None = None
+    cpus_in_all: int | None = None
     tao: bool = False
     task_per_gpu: bool = False
 
@@ -120,11 +124,11 @@ def _with_cpus(wanted: Resources, kinds: Sequence[NodeKind], rules: Rules) -> tu
         return _changed(wanted, cpus_per_gpu=None, cpus_per_task=cpus), ()
     if wanted.cpus_per_task:
         return wanted, ()
-    cpus, why = _own_number(wanted, rules) if rules.cpus_per_task else _share(wanted, kinds)
+    cpus, why = _own_number(wanted, rules) if rules.cpus_per_task else _share(wanted, kinds, rules)
+    if rules.max_cpus_per_task and cpus > rules.max_cpus_per_task:
+        cpus, why = rules.max_cpus_per_task, "the profile allows no more"
     if not cpus:
         return wanted, ()
-    most = rules.max_cpus_per_task
-    cpus = min(cpus, most) if most else cpus
     return _changed(wanted, cpus_per_task=cpus), (f"{cpus} CPUs for each task: {why}",)
 
 
@@ -135,11 +139,23 @@ def _own_number(wanted: Resources, rules: Rules) -> tuple[int, str]:
     return cpus, "as the profile says"
 
 
-def _share(wanted: Resources, kinds: Sequence[NodeKind]) -> tuple[int, str]:
+def _share(wanted: Resources, kinds: Sequence[NodeKind], rules: Rules) -> tuple[int, str]:
     """The smallest share that nodes with such GPUs have for each task, so that any of them can give it.
 
-    Without GPUs only whole nodes have a share; others get what the site gives.
+    Without GPUs only whole nodes have a share; others get what the site gives. Nobody asked for the share, so it
+    must not break a limit.
     """
+    gpus, tasks = wanted.gpus_per_node, wanted.tasks_per_node
+    if gpus and rules.cpus_per_gpu:
+        cpus, why = rules.cpus_per_gpu * gpus // tasks, f"{rules.cpus_per_gpu} for each GPU, as the profile says"
+    else:
+        cpus, why = _smallest(wanted, kinds) // tasks, "its share of a node" if gpus else "its share of a whole node"
+    allowed = rules.cpus_in_all // (tasks * wanted.nodes) if rules.cpus_in_all else cpus
+    return (cpus, why) if cpus <= allowed else (allowed, "all that your limits allow")
+
+
+def _smallest(wanted: Resources, kinds: Sequence[NodeKind]) -> int:
+    """CPUs that belong to the GPUs asked for, on the nodes that have the fewest for them; 0 for none."""
     gpus, shares = wanted.gpus_per_node, list[int]()
     for kind in kinds:
         there = kind.gpu_count(wanted.gpu_type)
@@ -147,9 +163,7 @@ def _share(wanted: Resources, kinds: Sequence[NodeKind]) -> tuple[int, str]:
             shares.append(kind.cpus * gpus // there)
         elif not gpus and wanted.exclusive:
             shares.append(kind.cpus)
-    if not shares:
-        return 0, ""
-    return min(shares) // wanted.tasks_per_node, "its share of a node" if gpus else "its share of a whole node"
+    return min(shares, default=0)
 
 
 def _capped(part: Partition) -> list[NodeKind]:

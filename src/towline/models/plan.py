@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from towline.models.array import parse_tasks
 from towline.models.spec import JobSpec
 
 
@@ -109,16 +110,23 @@ class Plan:
         return self.files["script/batch"].decode()
 
     @property
+    def tasks(self) -> int:
+        """How many allocations of this size the job has: the tasks of an array, else 1."""
+        return len(parse_tasks(self.spec.array)) if self.spec.array else 1
+
+    @property
     def gpu_hours(self) -> float | None:
         """GPUs times hours that the job may use at most; None without a walltime."""
-        wanted = self.spec.resources
-        return None if wanted.time is None else wanted.nodes * wanted.gpus_per_node * wanted.time / 3600
+        return self._hours_of(self.spec.resources.gpus_per_node)
 
     @property
     def node_hours(self) -> float | None:
         """Nodes times hours that the job may use at most; None without a walltime."""
+        return self._hours_of(1)
+
+    def _hours_of(self, each: int) -> float | None:
         wanted = self.spec.resources
-        return None if wanted.time is None else wanted.nodes * wanted.time / 3600
+        return None if wanted.time is None else self.tasks * wanted.nodes * each * wanted.time / 3600
 
     @property
     def failures(self) -> tuple[Check, ...]:

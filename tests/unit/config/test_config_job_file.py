@@ -97,7 +97,7 @@ def test_flags_win_over_the_file_key_by_key() -> None:
     assert spec.resources.time == 5400
     assert spec.env["DEBUG"] == "off"
     assert spec.env["RATIO"] == "0.10"
-    assert spec_of("job.yaml", YAML, shell="echo").command == ()
+    assert spec_of("job.yaml", YAML, shell="echo", resume={"args": []}).command == ()
 
 
 @pytest.mark.parametrize(

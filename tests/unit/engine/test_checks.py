@@ -260,6 +260,13 @@ def test_the_walltime_is_the_jobs_the_profiles_or_the_tightest_default() -> None
     assert filled(partition="long").resources.time is None
 
 
+def test_the_share_of_cpus_keeps_to_the_limits() -> None:
+    small = replace(GOVERNED, qoses=(Qos("normal", None, (Limit("job", "cpu", 10),)),))
+    assert filled(facts=small, resources={"gpus_per_node": 8}).resources.cpus_per_task == 10
+    assert failing(small, resources={"gpus_per_node": 8}) == {}
+    assert set(failing(small, resources={"gpus_per_node": 8, "cpus_per_task": 11})) == {"limits"}
+
+
 def test_the_profile_gives_what_the_job_leaves_open() -> None:
     spec = filled({"restart": "never", "mail_user": "me@example.org"})
     assert (spec.restart, spec.mail and (spec.mail.user, spec.mail.types)) == ("never", ("me@example.org", ("ALL",)))

@@ -111,6 +111,7 @@ def test_the_estimate_has_what_slurm_and_the_nodes_say(store: Store) -> None:
     assert plan.estimate
     assert (plan.estimate.start_in, plan.estimate.nodes, plan.estimate.idle) == (60, "n1", 4)
     assert plan.gpu_hours == 8
+    assert planned(store, seen(), array="0-9", resources={"gpus": 16, "time": "30m"}).gpu_hours == 80
     assert plan.notes[0] == "16 GPUs are 2 whole nodes of 8"
 
 

@@ -116,6 +116,22 @@ def test_a_profiles_numbers_count_before_the_sites() -> None:
     assert size(Resources(gpus=8), [], rules).resources.nodes == 2
 
 
+@pytest.mark.parametrize(
+    ("rules", "cpus", "why"),
+    [
+        (Rules(cpus_in_all=100), 50, "your limits"),
+        (Rules(cpus_in_all=1), None, ""),
+        (Rules(cpus_in_all=1000), 128, "share"),
+        (Rules(cpus_per_gpu=14), 112, "14 for each GPU"),
+        (Rules(max_cpus_per_task=100), 100, "allows no more"),
+    ],
+)
+def test_a_share_breaks_no_limit(rules: Rules, cpus: int | None, why: str) -> None:
+    found = size(Resources(gpus=16), [GPU8], rules)
+    assert found.resources.cpus_per_task == cpus
+    assert why in found.notes[-1] or cpus is None
+
+
 def test_memory_for_each_gpu_becomes_memory_of_the_node() -> None:
     got = size(Resources(gpus_per_node=4, memory_per_gpu=20480), [GPU8]).resources
     assert (got.memory, got.memory_per_gpu) == (81920, None)
