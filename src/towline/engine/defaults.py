@@ -72,7 +72,6 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     return Filled(spec, (*sized.notes, *([note] if note else [])))
 
 
-<<<<<<< HEAD
 def _of_roles(spec: JobSpec) -> Resources:
     """With roles, the nodes of all, and room for the one with most tasks on a node: roles share what is there."""
     if not spec.roles:
@@ -81,8 +80,6 @@ def _of_roles(spec: JobSpec) -> Resources:
     return spec.resources.model_copy(update={"nodes": nodes_of(spec.roles), "tasks_per_node": tasks})
 
 
-def _rules(profile: ClusterProfile, spec: JobSpec) -> Rules:
-=======
 def _cpu_limit(spec: JobSpec, facts: SiteFacts, asked: list[Partition]) -> int | None:
     """The most CPUs that the job may have in any of the partitions."""
     bounds = [bound for part in asked if (bound := resource_bounds(spec, part, facts).get("cpu"))]
@@ -90,7 +87,6 @@ def _cpu_limit(spec: JobSpec, facts: SiteFacts, asked: list[Partition]) -> int |
 
 
 def _rules(profile: ClusterProfile, spec: JobSpec, cpus_in_all: int | None) -> Rules:
->>>>>>> 070b697 (Keep the share of CPUs within the limits of account and QOS, and count an array's GPU-hours)
     return Rules(
         cpus_per_gpu=profile.cpus_per_gpu,
         cpus_in_all=cpus_in_all,
