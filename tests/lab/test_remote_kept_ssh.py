@@ -200,3 +200,47 @@ def test_a_cancelled_call_leaves_the_channel_for_the_next(start: Start, lifeline
         assert (await client.run(script(WHICH))).stdout == before
 
     run(scene())
+
+
+def test_a_client_that_warms_up_has_a_channel_for_its_first_call(start: Start) -> None:
+    server = start()
+
+    async def scene() -> None:
+        client = server.client()
+        client.warm_up()
+        await asyncio.to_thread(wait_until, lambda: bool(channels(server)))
+        opened = channels(server)
+        assert (await client.run(script("true"))).ok
+        assert channels(server) == opened
+        assert (client.calls, client.logins) == (1, 1)
+        await client.close()
+        assert not channels(server)
+
+    run(scene())
+
+
+def test_a_client_that_is_closed_while_it_warms_up_leaves_nothing(start: Start) -> None:
+    server = start()
+
+    async def scene() -> None:
+        client = server.client()
+        client.warm_up()
+        await client.close()
+        assert not channels(server)
+
+    run(scene())
+
+
+def test_a_channel_that_could_not_be_opened_in_advance_costs_nothing(start: Start) -> None:
+    server = start()
+
+    async def scene() -> None:
+        client = server.client()
+        client.warm_up()
+        await asyncio.to_thread(wait_until, lambda: bool(channels(server)))
+        server.cut()
+        await asyncio.to_thread(wait_until, lambda: not server.master_pids() and not channels(server))
+        assert (await client.run(script("true"))).ok
+        assert server.logins == 2
+
+    run(scene())
