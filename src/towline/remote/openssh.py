@@ -63,7 +63,7 @@ class OpenSSH:
         control_dir: Path | None = None,
         channels: int = 8,
         linger: int = 600,
-        idle: float = 10.0,
+        idle: float = 30.0,
     ) -> None:
         if not hosts or any(not host or host.startswith("-") for host in hosts):
             raise ConfigError("the cluster's profile names no login host", fix="Set `hosts` in the profile.")
