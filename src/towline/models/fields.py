@@ -73,7 +73,7 @@ def _image_text(value: str) -> str:
 def _label(text: str) -> str:
     if len(text) > MAX_LABEL:
         raise ValueError(f"a label has at most {MAX_LABEL} characters")
-    return check_one_line(text)
+    return check_one_line(check_clean_text(text))
 
 
 def _label_name(name: str) -> str:
