@@ -141,6 +141,8 @@ def check_option(name: str, value: str) -> None:
     Raises:
         ValueError: it is refused, not known, or lacks its value; the sentence says why.
     """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of an option (small letters, digits and -)")
     if name in FIELDS:
         raise ValueError(f"{name}: write it as {FIELDS[name]}, which Towline checks and hands on to the step")
     if name in BREAKING or _PYXIS.match(name):
@@ -148,8 +150,7 @@ def check_option(name: str, value: str) -> None:
     if not is_known(name):
         near = difflib.get_close_matches(name, sorted(_KNOWN), n=3)
         raise ValueError(
-            f"{name}: Towline knows no such option of sbatch"
-            + (f"; did you mean {' or '.join(near)}?" if near and _NAME.fullmatch(name) else "")
+            f"{name}: Towline knows no such option of sbatch" + (f"; did you mean {' or '.join(near)}?" if near else "")
         )
     if bool(value) != (name in WITH_VALUE) and name not in EITHER:
         raise ValueError(f"{name} takes {'a' if name in WITH_VALUE else 'no'} value")

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from towline.models.array import check_array, parse_tasks
 from towline.models.dependency import AnyDependency, as_dependencies
+from towline.models.errors import SpecError
 from towline.models.fields import (
     ClusterPath,
     Environment,
@@ -257,6 +258,12 @@ class JobSpec(Model):
             return cls.model_validate(values)
         except ValidationError as error:
             raise spec_error(error, cls, place) from None
+        except UnicodeEncodeError as error:  # pydantic cannot even name such a key
+            raise SpecError(
+                "the job cannot be run as it is described",
+                why=f"{error.object!r} holds characters that cannot be written as UTF-8",
+                fix="Correct the text; nothing was sent to the cluster.",
+            ) from None
 
     @property
     def warning(self) -> tuple[str, int] | None:
