@@ -58,6 +58,7 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
             many=True,
         ),
         SpecOption("--mount", "mounts", "Path of the cluster that the container sees.", "SRC[:DST[:ro]]", many=True),
+        SpecOption("--launch", "launch", "Start once per node, once per GPU, or as MPI ranks.", "node|gpu|mpi"),
         SpecOption("--workdir", "workdir", "Working directory in the container.", "DIR"),
         SpecOption("--mount-home", "mount_home", "Mount the home directory in the container."),
         SpecOption("--input", "inputs", "Data that the container sees at TARGET.", "TARGET=SRC", many=True, pairs=True),
@@ -65,7 +66,6 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--label", "labels", "A name and text of your own.", "NAME=TEXT", many=True, pairs=True),
     ),
     "Ending and starting again": (
-        SpecOption("--launch", "launch", "Start once per node, once per GPU, or as MPI ranks.", "node|gpu|mpi"),
         SpecOption("--restart", "restart", "Start again after node faults and preemption, or not.", "on-fault|never"),
         SpecOption("--retries", "retries", "Most new starts that faults may cost.", "N", number=True),
         SpecOption("--signal", "signal", "Signal to every rank before the time is over.", "NAME"),
