@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from towline.models.dependency import Dependency
     from towline.models.errors import TowlineError
     from towline.models.job import Attempt, JobRecord, JobState
+    from towline.models.roles import Role
     from towline.models.spec import JobSpec, Mail, Mount, Resources, Resume
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ __all__ = [
     "Mount",
     "Resources",
     "Resume",
+    "Role",
     "TowlineError",
     "__version__",
     "read_spec",
@@ -51,6 +53,7 @@ _HOMES = {
     "Mount": "towline.models.spec",
     "Resources": "towline.models.spec",
     "Resume": "towline.models.spec",
+    "Role": "towline.models.roles",
     "TowlineError": "towline.models.errors",
     "read_spec": "towline.engine.configuration",
 }

@@ -21,6 +21,7 @@ PUBLIC = {
     "Mount",
     "Resources",
     "Resume",
+    "Role",
     "TowlineError",
     "__version__",
     "read_spec",

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tests.lab.terminal import Done, Terminal
+from towline import Cluster, JobSpec
 from towline.lab import Lab
+from towline.tao.cosmos import cosmos_job
 
 CONTROLLER = {
     "name": "controller",
@@ -78,3 +80,37 @@ def test_a_controller_that_leaves_early_is_named(towline: Terminal, tmp_path: Pa
     (job,) = [event["job"] for event in done.lines if event["event"] == "ended"]
     assert job["attempts"][-1]["failed_role"] == "controller"
     assert job["note"] == "role controller: it ended before the others had, which need it"
+
+
+WORKER = """
+import json, os, urllib.request
+role, hosts = os.environ["COSMOS_NODE_ROLE"], os.environ["LOCAL_NODE_LIST"].split(" ")
+place = hosts.index(os.environ["SLURMD_NODENAME"])
+for replica in json.loads(os.environ["NODE_LAUNCH_METADATA_" + role.upper()])[place]["colocation"]:
+    urllib.request.urlopen("http://" + os.environ["COSMOS_CONTROLLER_HOST"])
+    meet = hosts[replica["rendezvous_node"]]
+    print(role, place, os.environ["NODE_RANK"], meet, replica["rendezvous_port"], replica["visible_gpus"])
+"""
+COSMOS = f"""case $COSMOS_NODE_ROLE in
+controller) exec python3 -m http.server "$CONTROLLER_PORT" ;;
+*) exec python3 -c '{WORKER}' ;;
+esac"""
+
+
+def test_cosmos_rl_finds_its_controller_and_its_replicas(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOWLINE_STATE_DIR", str(tmp_path))
+    parallel = {"policy": {"tp_size": 1, "n_init_replicas": 2}, "rollout": {"tp_size": 2, "pp_size": 2}}
+    config = {role: {"parallelism": sizes} for role, sizes in parallel.items()}
+    spec = JobSpec.build(shell=COSMOS, name="cosmos", resources={"gpus_per_node": 2, "time": "5m", "memory": "2G"})
+    with Cluster.open("lab") as cluster:
+        job = cluster.submit(cosmos_job(spec, {**config, "train": {"train_policy": {"type": "GRPO"}}}))
+        assert job.wait(timeout=180).exit_code == 0
+        found: dict[str, bytes] = {}
+        for chunk in job.logs():
+            found[chunk.role] = found.get(chunk.role, b"") + (chunk.data if chunk.stream == "out" else b"")
+    assert found["policy"] == b"policy 0 0 node1 29345 [0]\npolicy 0 0 node1 29346 [1]\n"
+    assert sorted(found["rollout"].decode().splitlines()) == [
+        f"rollout {place} {place} node2 29345 [0, 1]" for place in range(2)
+    ]
