@@ -13,6 +13,7 @@ from towline.container.mounts import merge_mounts
 from towline.engine.checks import asked_partitions
 from towline.engine.sizing import Rules, size
 from towline.engine.standing import resource_bounds, time_bounds
+from towline.models.image import Image
 from towline.models.parts import Mail, Mount, shared_path
 from towline.models.resources import Resources
 from towline.models.roles import nodes_of
@@ -51,7 +52,7 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     """The spec with what it leaves open taken from the profile and the site; its own mounts come on top."""
     spec = spec.model_copy(
         update={
-            "image": spec.image or profile.image,
+            "image": _image(spec.image or profile.image, profile.root),
             "partition": spec.partition or profile.partition,
             "account": spec.account or profile.account,
             "qos": spec.qos or profile.qos,
@@ -84,6 +85,12 @@ def _cpu_limit(spec: JobSpec, facts: SiteFacts, asked: list[Partition]) -> int |
     """The most CPUs that the job may have in any of the partitions."""
     bounds = [bound for part in asked if (bound := resource_bounds(spec, part, facts).get("cpu"))]
     return min((bound.most for bound in bounds), default=None)
+
+
+def _image(text: str | None, root: str) -> str | None:
+    """A path below the root in full; everything else as it was written."""
+    image = Image.parse(text) if text else None
+    return image.against(root).path if image and image.is_file else text
 
 
 def _rules(profile: ClusterProfile, spec: JobSpec, cpus_in_all: int | None) -> Rules:

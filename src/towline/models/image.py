@@ -1,7 +1,8 @@
 """Container image references, read once by the Docker grammar.
 
 Accepted: `ubuntu`, `nvidia/cuda:12.4.1-base`, `nvcr.io/nvidia/pytorch:24.07-py3`, `host:5000/x@sha256:…`,
-`registry#image:tag`, `docker://registry#image:tag`, `docker://registry/image:tag` and absolute paths of `.sqsh` files.
+`registry#image:tag`, `docker://registry#image:tag`, `docker://registry/image:tag`, absolute paths of `.sqsh` files, and
+`./x.sqsh`: a path below the profile's root, for the directory where a command is typed says nothing of the cluster.
 The first component is a registry only if it has `.` or `:` or is `localhost`
 (the rule of Docker's reference grammar; Pyxis and Enroot write `registry#image` instead).
 """
@@ -9,7 +10,7 @@ The first component is a registry only if it has `.` or `:` or is `localhost`
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from towline.models.values import check_absolute_path
 
@@ -28,7 +29,8 @@ class Image:
     """A `.sqsh` file on the cluster (`path` is set) or an image in a registry (`repository` is set).
 
     Attributes:
-        path: absolute path of a squashfs file on the shared file system; empty for a registry image.
+        path: path of a squashfs file on the shared file system, absolute or, before `against`, with `./` in front;
+            empty for a registry image.
         registry: host and port, empty for the default one.
         repository: path of the image within its registry.
         tag: the tag as written, empty when none was.
@@ -48,6 +50,12 @@ class Image:
         """Whether the image is a squashfs file rather than a reference into a registry."""
         return bool(self.path)
 
+    def against(self, root: str) -> Image:
+        """The image with a path that begins with `./` made absolute: it lies below `root`, the profile's directory."""
+        if not self.path.startswith("./"):
+            return self
+        return replace(self, path=f"{root.rstrip('/')}/{self.path.removeprefix('./')}")
+
     @classmethod
     def parse(cls, text: str) -> Image:
         """Read a reference.
@@ -57,6 +65,8 @@ class Image:
         """
         if text.startswith("/"):
             return cls(path=_check_file(text))
+        if text.startswith("./"):
+            return cls(path="./" + _check_file("/" + text.removeprefix("./").lstrip("/")).removeprefix("/"))
         _refuse_lookalikes(text)
         return _parse_registry_form(text.removeprefix("docker://"))
 
@@ -73,10 +83,13 @@ def _check_file(text: str) -> str:
 def _refuse_lookalikes(text: str) -> None:
     if not text:
         raise ValueError("the image is empty; name a .sqsh file on the cluster or a registry image")
-    if text.startswith(("./", "../", "~")):
+    if text.startswith(("../", "~")):
         raise ValueError(f"{text!r} is relative; give the absolute path of the .sqsh file on the cluster")
     if "://" not in text and text.endswith((".sqsh", ".squashfs")):
-        raise ValueError(f"{text!r} would be taken for an image of that name in a registry; give the absolute path")
+        raise ValueError(
+            f"{text!r} would be taken for an image of that name in a registry; give the absolute path, or write "
+            f"./{text} for a file below the profile's root"
+        )
     if text.startswith("dockerd://"):
         raise ValueError("dockerd:// images live in a Docker daemon, which compute nodes do not have")
     scheme, mark, _ = text.partition("://")

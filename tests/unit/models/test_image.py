@@ -45,6 +45,8 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
         ("/lustre/images/python.sqsh", Image(path="/lustre/images/python.sqsh")),
         ("/lustre/my images/a+b#c@d.sqsh", Image(path="/lustre/my images/a+b#c@d.sqsh")),
         ("/lustre/images/noending", Image(path="/lustre/images/noending")),
+        ("./x.sqsh", Image(path="./x.sqsh")),
+        ("./images/x.sqsh", Image(path="./images/x.sqsh")),
     ],
 )
 def test_accepted(text: str, image: Image) -> None:
@@ -55,7 +57,9 @@ def test_accepted(text: str, image: Image) -> None:
     ("text", "said"),
     [
         ("", "is empty"),
-        ("./x.sqsh", "relative"),
+        ("./x.sif", "not a squashfs file"),
+        ("./../x.sqsh", "'..'"),
+        ("./", "directory"),
         ("../x.sqsh", "relative"),
         ("~/x.sqsh", "relative"),
         ("x.sqsh", "absolute path"),
@@ -102,6 +106,12 @@ def test_accepted(text: str, image: Image) -> None:
 def test_refused(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Image.parse(text)
+
+
+def test_a_path_without_a_slash_in_front_lies_below_the_root() -> None:
+    assert Image.parse("./images/x.sqsh").against("/lustre/me/towline").path == "/lustre/me/towline/images/x.sqsh"
+    assert Image.parse("/x.sqsh").against("/lustre/me").path == "/x.sqsh"
+    assert Image.parse("ubuntu").against("/lustre/me") == Image.parse("ubuntu")
 
 
 @given(st.text(max_size=30))
