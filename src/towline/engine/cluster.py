@@ -52,6 +52,7 @@ class AsyncCluster:
 
     def __init__(self, profile: ClusterProfile, *, remote: Remote | None = None, store: Store | None = None) -> None:
         self._session = Session(profile, remote or open_remote(profile), store or Store(state_dir()))
+        self.notes = self._session.store.notes
 
     @classmethod
     def open(cls, name: str | None = None) -> AsyncCluster:
@@ -62,7 +63,7 @@ class AsyncCluster:
         """
         found = resolve(name)
         cluster = cls(found.profile)
-        cluster.notes = found.notes
+        cluster.notes += found.notes
         return cluster
 
     @property

@@ -26,5 +26,5 @@ async def open_soon(name: str | None) -> AsyncCluster:
         remote.warm_up()
     module = await asyncio.to_thread(import_module, "towline.engine.cluster")
     cluster: AsyncCluster = module.AsyncCluster(found.profile, remote=remote)
-    cluster.notes = found.notes
+    cluster.notes += found.notes
     return cluster

@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import sqlite3
+import tempfile
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -46,12 +48,16 @@ class Store:
     Attributes:
         directory: the state directory.
         path: the file.
+        notes: that the file cannot be written, if so. Then this object has a copy of it, which is enough for looking.
 
     Raises:
         ConfigError: the directory or the file in it cannot be used.
     """
 
+    notes: tuple[str, ...] = ()
+
     def __init__(self, directory: Path) -> None:
+        self._borrowed: tempfile.TemporaryDirectory[str] | None = None
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._network = _is_network(directory)
@@ -67,9 +73,26 @@ class Store:
             ) from error
 
     def _open(self) -> sqlite3.Connection:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            return self._open_file(self.path)
+        except (OSError, sqlite3.OperationalError) as error:
+            if not self.path.is_file():
+                raise
+            self.notes = (f"{self.path} cannot be written ({error}); what is learnt now is not kept",)
+            return self._open_file(self._copied())
+
+    def _copied(self) -> Path:
+        """A copy of the file, with what is not in it yet (sqlite.org/wal.html), where it can be written."""
+        self._borrowed = tempfile.TemporaryDirectory(prefix="towline-")
+        for name in (self.path.name, f"{self.path.name}-wal"):
+            if (source := self.path.with_name(name)).is_file():
+                shutil.copyfile(source, Path(self._borrowed.name, name))
+        return Path(self._borrowed.name, self.path.name)
+
+    def _open_file(self, path: Path) -> sqlite3.Connection:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         os.close(handle)
-        db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA foreign_keys = ON")
         if not self._network:
@@ -81,16 +104,28 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+        if self._borrowed:
+            self._borrowed.cleanup()
 
     @contextlib.contextmanager
     def _writing(self) -> Generator[sqlite3.Connection, None, None]:
-        self._db.execute("BEGIN IMMEDIATE")
         try:
+            self._db.execute("BEGIN IMMEDIATE")
             yield self._db
-        except BaseException:
-            self._db.execute("ROLLBACK")
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            with contextlib.suppress(sqlite3.OperationalError):  # a full disk has rolled it back already
+                self._db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise self._unwritable(str(error)) from error
             raise
-        self._db.execute("COMMIT")
+
+    def _unwritable(self, why: str) -> ConfigError:
+        return ConfigError(
+            f"the local store {self.path} cannot be written",
+            why=why,
+            fix="Free the disk or choose another place with TOWLINE_STATE_DIR.",
+        )
 
     # --- Jobs ---
 
@@ -98,8 +133,11 @@ class Store:
         """Record a job before anything of it is sent.
 
         Raises:
+            ConfigError: it cannot be kept.
             sqlite3.IntegrityError: the id exists already.
         """
+        if self._borrowed:
+            raise self._unwritable("\n".join(self.notes))
         with self._writing() as db:
             values = _job_values(record) | {"spec": spec.model_dump_json()}
             db.execute(_insert("INSERT", "jobs", values), values)

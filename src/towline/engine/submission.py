@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -86,12 +85,8 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
     )
     try:
         session.store.intend(record, plan.spec)
-    except sqlite3.Error as error:
-        raise ConfigError(
-            f"the local store {session.store.path} cannot be written, so nothing was submitted",
-            why=str(error),
-            fix="Free the disk or choose another place with TOWLINE_STATE_DIR.",
-        ) from error
+    except ConfigError as error:
+        raise ConfigError(f"{error.what}, so nothing was submitted", why=error.why, fix=error.fix) from error
     return record
 
 
@@ -135,15 +130,25 @@ class _Sending:
         while True:
             reply = await self._send()
             if reply.error is None and reply.answer:
-                accepted = taken_over(self._record, reply.answer)
-                self._session.store.save(accepted)
-                return accepted
+                return self._accepted(reply.answer)
             error = reply.error or self._lost("")
             left = None if patience is None else started + patience - time.monotonic()
             if not reply.later or (left is not None and left <= 0):
                 return await self._settle(error)
             await self._hold(error, pause if left is None else min(pause, left))
             pause = min(pause * _GROWTH, _LONGEST_PAUSE)
+
+    def _accepted(self, answer: SubmitAnswer) -> JobRecord:
+        accepted = taken_over(self._record, answer)
+        try:
+            self._session.store.save(accepted)
+        except ConfigError as error:
+            raise ConfigError(
+                f"job {accepted.id} was submitted as Slurm job {accepted.last.slurm_id}, but that could not be kept",
+                why=f"{error.what}: {error.why}",
+                fix=f"Free the disk; then `towline status {accepted.id}` looks the job up.",
+            ) from error
+        return accepted
 
     async def _send(self) -> _Reply:
         try:
@@ -199,9 +204,7 @@ class _Sending:
         self._save(JobState.SUBMITTING, LOST)
         answer = await self._looked_up()
         if answer and answer.slurm:
-            accepted = taken_over(self._record, answer)
-            self._session.store.save(accepted)
-            return accepted
+            return self._accepted(answer)
         if answer and answer.exit is ScriptExit.WITHDRAWN:
             error = self._withdrawn(error) if isinstance(error, OutcomeUnknown) else error
             self._save(JobState.REFUSED, error.what)
