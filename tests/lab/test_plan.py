@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.faulty import fault
 from tests.lab.terminal import Terminal
 from towline.engine.facade import Cluster
 from towline.lab import Lab
@@ -193,3 +194,11 @@ def test_slurm_takes_each_way_to_ask_for_gpus(towline: Terminal, style: str) -> 
     wanted = "--gpus-per-node=4" if style == "gpus-per-node" else f"--gres=gpu:{typed}4"
     assert f"#SBATCH {wanted}\n" in plan["files"]["script/batch"]
     assert {check["name"]: check["verdict"] for check in plan["checks"]}["slurm"] == "ok"
+
+
+def test_what_accounting_does_not_tell_keeps_no_job_from_being_planned(towline: Terminal, lab: Lab) -> None:
+    with fault(lab, "slurmdbd-down"):
+        done = towline("plan", "--json", "--image", BUSYBOX, "--account", "research", "--qos", "normal", "--", "true")
+    assert done.code == 0, done
+    told = {check["name"] for check in done.json["plan"]["checks"] if check["verdict"] == "cannot-tell"}
+    assert told == {"account", "qos", "limits"}

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 from towline.engine.fitting import RULES, Rule, takes
 from towline.engine.redaction import looks_secret
-from towline.engine.standing import ENFORCING_ACCOUNTS, account_of, associations_of, enforces, qos_of, time_bounds
+from towline.engine.standing import (
+    ENFORCING_ACCOUNTS,
+    ENFORCING_LIMITS,
+    account_of,
+    associations_of,
+    enforces,
+    qos_of,
+    time_bounds,
+)
 from towline.models.array import parse_tasks
 from towline.models.image import Image
 from towline.models.parts import shared_path
@@ -165,6 +173,8 @@ def _rule(name: str, rule: Rule, spec: JobSpec, asked: Sequence[Partition], fact
     if broken:
         spared = ", ".join(part.name for part in asked if part.name not in broken)
         return Check(name, Verdict.OK, "; ".join([f"{spared} can take it", *broken.values()]))
+    if name == "limits" and facts.partial and enforces(facts, ENFORCING_LIMITS):
+        return Check(name, Verdict.CANNOT_TELL, "accounting did not say which limits hold for you")
     return Check(name, Verdict.OK, _TOLD.get(name, _nothing)(spec, asked, facts))
 
 

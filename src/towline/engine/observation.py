@@ -28,6 +28,10 @@ LOOKS = 100
 """Forgotten tasks of one array whose own records are read in one poll."""
 
 
+PARTIAL_SECONDS = 60.0
+"""The same for facts without what accounting knows, which was away then."""
+
+
 async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFacts, bool]:
     """Facts about the site, and whether they were asked for just now.
 
@@ -35,8 +39,10 @@ async def site_facts(session: Session, *, fresh: bool = False) -> tuple[SiteFact
         Unreachable, RemoteFault, SlurmUnavailable: they cannot be had.
     """
     kept = session.store.facts(session.profile.name)
-    if kept and not fresh and 0 <= time.time() - kept.asked < FACTS_SECONDS:
-        return kept, False
+    if kept and not fresh:
+        lasting = PARTIAL_SECONDS if kept.partial else FACTS_SECONDS
+        if 0 <= time.time() - kept.asked < lasting:
+            return kept, False
     outcome = await session.call(facts_call(session.profile.setup))
     _check(outcome, "asking the cluster for its partitions")
     try:

@@ -172,6 +172,11 @@ class SiteFacts:
     licenses: tuple[tuple[str, int], ...] | None = None
     max_array_size: int | None = None
 
+    @property
+    def partial(self) -> bool:
+        """Whether accounting would refuse jobs, and did not tell for which reasons."""
+        return bool(self.enforces) and (self.associations is None or self.qoses is None)
+
     def qos(self, name: str) -> Qos | None:
         """The QOS of that name, or None."""
         return next((each for each in self.qoses or () if each.name == name), None)

@@ -10,7 +10,7 @@ from towline.slurm.doctor import Answer, Reply, Room, parse_answer, parse_room
 from towline.slurm.refusals import Refusal, classify_refusal
 from towline.slurm.site import parse_node_line
 
-_START = re.compile(r"Job \d+ to start at (\d+) using \d+ \S+ on nodes (\S+)(?: in partition (\S+))?")
+_START = re.compile(r"Job \d+ to start at (\d+) using \d+ \S+ on (?:nodes )?(\S+)(?: in partition (\S+))?")
 _ALLOCATION = re.compile(r"^(?:sbatch: (?:error: )?)?allocation failure: ", re.MULTILINE)
 _NOT_NOW = re.compile(r"down, drained|not available \(|nodes are busy|reserved", re.IGNORECASE)
 _IDLE = re.compile(r"idle[~#%^!]?")

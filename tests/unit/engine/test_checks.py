@@ -222,7 +222,7 @@ def test_what_accounting_does_not_tell_cannot_be_told() -> None:
     facts = replace(GOVERNED, associations=None, qoses=None, licenses=None, default_account="")
     found = checks(facts, qos="long", account="x", resources={"licenses": "a"})
     assert {name for name, check in found.items() if check.verdict is Verdict.CANNOT_TELL} == {
-        "account", "qos", "licenses",
+        "account", "qos", "licenses", "limits",
     }  # fmt: skip
 
 

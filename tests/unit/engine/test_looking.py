@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import pytest
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster
 from towline.engine.store import Store
-from towline.models.errors import PlanRefused, RemoteFault, SlurmRefused
+from towline.models.errors import PlanRefused, RemoteFault, SlurmRefused, SlurmUnavailable
 from towline.models.plan import Plan, Verdict
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
@@ -153,3 +155,17 @@ def test_facts_are_asked_for_again_after_slurm_has_refused(store: Store) -> None
     with pytest.raises(SlurmRefused):
         asyncio.run(cluster(store, lambda _: refused).submit(JobSpec.build(command=["true"])))
     assert store.facts("lab") is None
+
+
+@pytest.mark.parametrize(
+    ("age", "partial", "asked"), [(30, False, 0), (3000, False, 0), (4000, False, 1), (30, True, 0), (90, True, 1)]
+)
+def test_facts_are_asked_for_when_they_are_old(store: Store, age: float, partial: bool, asked: int) -> None:
+    facts = store.facts("lab")
+    assert facts
+    enforced = ("associations",) if partial else ()
+    store.save_facts("lab", replace(facts, asked=time.time() - age, enforces=enforced))
+    remote = InMemory(lambda _: Outcome(Ending.DONE, 0, b"@end\n"))
+    with contextlib.suppress(SlurmUnavailable):
+        asyncio.run(AsyncCluster(PROFILE, remote=remote, store=store).plan(JobSpec.build(command=["true"])))
+    assert [operation.name for operation in remote.operations] == ["facts"] * asked

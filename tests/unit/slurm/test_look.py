@@ -27,6 +27,7 @@ def answer(test: str = "", code: int = 0, free: str = "", now: str = "1000", req
             "sbatch: Job 34 to start at 1060 using 2 processors on nodes node[1-2] in partition batch",
             Start(60, "node[1-2]", "batch"),
         ),
+        ("sbatch: Job 389 to start at 1000 using 2 processors on cpu1,node1", Start(0, "cpu1,node1")),  # het
         ("sbatch: Job 7 to start at 900 using 8 processors on nodes n1", Start(0, "n1")),
         (
             "sbatch: info: a notice\nsbatch: Job 7 to start at 1000 using 8 processors on nodes n1 in partition a",

@@ -6,18 +6,33 @@
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
 
+patiently() {
+    if command -v timeout >/dev/null 2>&1; then timeout 15 "$@"; else "$@"; fi
+}
+
+# later NAME COMMAND…: asks in the background, in a directory of its own: accounting takes a third of a second for each,
+# and may hang when its database does.
+later() {
+    mkdir "./later.$1"
+    (cd "./later.$1" && tl_name=$1 && shift && ask "$tl_name" - - patiently "$@") >"./answer.$1" &
+}
+
 find_slurm
 tl_user=$(id -un 2>/dev/null || id -u)
 ask config - - scontrol show config
 tl_cluster=$(sed -n 's/^ClusterName *= *\([A-Za-z0-9_.-]*\).*/\1/p' ./ask.out)
+if command -v sacctmgr >/dev/null 2>&1; then
+    later associations sacctmgr --noheader --parsable2 show associations "user=$tl_user" \
+        ${tl_cluster:+"cluster=$tl_cluster"} "format=$2"
+    later user sacctmgr --noheader --parsable2 show user "$tl_user" format=DefaultAccount
+    later qoses sacctmgr --noheader --parsable2 show qos "format=$3"
+fi
 ask partitions - - scontrol --oneliner show partition
 ask nodes - - sinfo --noheader --exact --all "--format=$1"
 ask groups - - id -Gn
 ask licenses - - scontrol --oneliner show licenses
-if command -v sacctmgr >/dev/null 2>&1; then
-    ask associations - - sacctmgr --noheader --parsable2 show associations "user=$tl_user" \
-        ${tl_cluster:+"cluster=$tl_cluster"} "format=$2"
-    ask user - - sacctmgr --noheader --parsable2 show user "$tl_user" format=DefaultAccount
-    ask qoses - - sacctmgr --noheader --parsable2 show qos "format=$3"
-fi
+wait
+for tl_answer in ./answer.*; do
+    [ ! -f "$tl_answer" ] || cat "$tl_answer"
+done
 echo @end
