@@ -42,8 +42,8 @@ def _outlook(plan: Plan) -> list[str]:
         lines += _estimate(plan.estimate)
     if wanted.time:
         unit, hours, each = "node", plan.node_hours, wanted.nodes
-        if wanted.gpus_per_node:
-            unit, hours, each = "GPU", plan.gpu_hours, wanted.nodes * wanted.gpus_per_node
+        if plan.gpus:
+            unit, hours, each = "GPU", plan.gpu_hours, plan.gpus
         what = f"{each} {unit}{'s' if each > 1 else ''} for {duration(wanted.time)}"
         times = f"{plan.tasks} tasks of " if plan.tasks > 1 else ""
         lines.append(f"at most {hours:.4g} {unit}-hours: {times}{what}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from towline.engine.fitting import RULES, Rule, takes
 from towline.engine.redaction import looks_secret
@@ -27,17 +28,27 @@ from towline.models.values import format_walltime
 
 def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -> tuple[Check, ...]:
     """Every check of a spec whose defaults are filled in, in the order that a person would look."""
-    names = spec.partition or _site_default(facts)
-    found = asked_partitions(spec, facts)
-    checks = [_image(spec), _partition(spec, names, facts)]
-    checks += [check for rule in _RIGHTS if (check := rule(spec, facts))]
-    if found and len(found) == len(names):
-        checks += [_rule(name, rule, spec, found, facts) for name, rule in RULES.items()]
-        checks += _together(spec, found, facts, checks)
+    checks = [_image(spec)]
+    for number, component in enumerate(spec.components):
+        checks += [replace(each, evidence=f"component {number}: {each.evidence}") for each in _place(component, facts)]
+    if not spec.components:
+        checks += _place(spec, facts)
     checks += [check for rule in _OWN if (check := rule(spec, facts))]
     if required_paths:
         checks.append(Check("paths", Verdict.ON_SUBMIT, "on the cluster there must be " + ", ".join(required_paths)))
     return tuple(checks)
+
+
+def _place(spec: JobSpec, facts: SiteFacts) -> list[Check]:
+    """Whether the partitions that are asked for are there, and can take the job."""
+    names = spec.partition or _site_default(facts)
+    found = asked_partitions(spec, facts)
+    checks = [_partition(spec, names, facts)]
+    checks += [check for rule in _RIGHTS if (check := rule(spec, facts))]
+    if found and len(found) == len(names):
+        checks += [_rule(name, rule, spec, found, facts) for name, rule in RULES.items()]
+        checks += _together(spec, found, facts, checks)
+    return checks
 
 
 def unseen_paths(paths: Sequence[str]) -> tuple[Check, ...]:

@@ -11,7 +11,7 @@ from towline.config import tao
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.engine.checks import asked_partitions
-from towline.engine.sizing import Rules, size
+from towline.engine.sizing import Rules, Size, size
 from towline.engine.standing import resource_bounds, time_bounds
 from towline.models.image import Image
 from towline.models.parts import Mail, Mount, shared_path
@@ -19,6 +19,7 @@ from towline.models.resources import Resources
 from towline.models.roles import nodes_of
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
+from towline.models.values import MAX_WALLTIME
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,37 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
             "comment": join_comments(profile.comment, spec.comment),
         }
     )
+    if spec.components:
+        return _fill_components(spec, profile, facts)
     asked = asked_partitions(spec, facts)
     wanted = _of_roles(spec)
-    kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
-    sized = size(
-        wanted.model_copy(update={"gpu_type": kind}), asked, _rules(profile, spec, _cpu_limit(spec, facts, asked))
-    )
+    sized = _sized(wanted, spec, profile, facts, asked)
     time, note = _walltime(spec, profile, facts, asked)
     spec = spec.model_copy(update={"resources": sized.resources.model_copy(update={"time": time})})
     return Filled(spec, (*sized.notes, *([note] if note else [])))
+
+
+def _fill_components(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
+    """A heterogeneous job: what each component needs is decided for its own partitions, one walltime for all."""
+    apart = [role for role in spec.roles if role.on is None]
+    parts = [(each, asked_partitions(each, facts)) for each in spec.components]
+    sized = [_sized(each.resources, each, profile, facts, asked) for each, asked in parts]
+    times = [_walltime(each, profile, facts, asked) for each, asked in parts]
+    time, note = min(times, key=lambda each: each[0] or MAX_WALLTIME)
+    # These stand in the role itself and in the job.
+    plain = {"nodes": 1, "tasks_per_node": 1, "time": None}
+    own = {role.name: each.resources.model_copy(update=plain) for role, each in zip(apart, sized, strict=True)}
+    roles = tuple(role.model_copy(update={"resources": own.get(role.name)}) for role in spec.roles)
+    resources = spec.resources.model_copy(update={"time": time, "nodes": nodes_of(spec.roles)})
+    notes = [each for wanted in sized for each in wanted.notes]
+    filled = spec.model_copy(update={"roles": roles, "resources": resources})
+    return Filled(filled, tuple(dict.fromkeys([*notes, *([note] if note else [])])))
+
+
+def _sized(wanted: Resources, spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, asked: list[Partition]) -> Size:
+    kind = wanted.gpu_type or _site_gpu_type(wanted, profile, asked)
+    rules = _rules(profile, spec, _cpu_limit(spec, facts, asked))
+    return size(wanted.model_copy(update={"gpu_type": kind}), asked, rules)
 
 
 def _of_roles(spec: JobSpec) -> Resources:

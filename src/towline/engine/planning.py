@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
@@ -118,13 +119,30 @@ def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:
 def _batch_script(
     spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str
 ) -> str:
+    jobs = [
+        _batch_job(each, profile, job_id, directory, token, dependency, spec.command_line)
+        for each in spec.components or (spec,)
+    ]
+    try:
+        return render_batch(replace(jobs[0], others=tuple(jobs[1:])))
+    except ValueError as error:
+        raise SpecError(
+            "the job's batch script cannot be written",
+            why=str(error),
+            fix="Correct the value and run the command again; nothing was sent to the cluster.",
+        ) from None
+
+
+def _batch_job(
+    spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str, command_line: str
+) -> BatchJob:
     wanted = spec.resources
     style: GpuRequest = "gres" if profile.gpu_request == "gres-typed" else profile.gpu_request
-    job = BatchJob(
+    return BatchJob(
         directory=directory,
         job_id=job_id,
         token=token,
-        command_line=spec.command_line,
+        command_line=command_line,
         array=spec.array or "",
         nodes=wanted.nodes,
         tasks_per_node=wanted.tasks_per_node,
@@ -155,11 +173,3 @@ def _batch_script(
         options=spec.sbatch,
         dependency=dependency,
     )
-    try:
-        return render_batch(job)
-    except ValueError as error:
-        raise SpecError(
-            "the job's batch script cannot be written",
-            why=str(error),
-            fix="Correct the value and run the command again; nothing was sent to the cluster.",
-        ) from None

@@ -15,7 +15,7 @@ from towline.launch.files import (
     words_of,
 )
 from towline.launch.quoting import quote
-from towline.models.roles import Role, first_nodes
+from towline.models.roles import Role, component_numbers, first_nodes
 
 
 def role_files(launch: LaunchPlan) -> dict[str, bytes]:
@@ -26,20 +26,24 @@ def role_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/roles.sh": packaged("roles.sh"),
         "script/step": f"{step_settings(launch)}step_roles={quote(names)}\n".encode(),
     }
-    first = first_nodes(launch.spec.roles)
+    first, components = first_nodes(launch.spec.roles), component_numbers(launch.spec.roles)
     for role in launch.spec.roles:
         own = of_role(launch, role)
         files |= {
             f"script/roles/{role.name}/entrypoint": entrypoint(own.spec).encode(),
             f"script/roles/{role.name}/env": environment_file(own).encode(),
-            f"script/roles/{role.name}/step": _step_file(own, role, first[role.name] + 1).encode(),
+            f"script/roles/{role.name}/step": _step_file(
+                own, role, first[role.name] + 1, components.get(role.name)
+            ).encode(),
         }
     return files
 
 
 def of_role(launch: LaunchPlan, role: Role) -> LaunchPlan:
     """The launch of one role, as if it were a job of its own."""
-    resources = launch.spec.resources.model_copy(update={"nodes": role.nodes, "tasks_per_node": role.tasks_per_node})
+    size = {"nodes": role.nodes, "tasks_per_node": role.tasks_per_node}
+    host = next((each for each in launch.spec.roles if each.name == role.on), role)
+    resources = (host.resources or launch.spec.resources).model_copy(update=size)
     spec = launch.spec.model_copy(
         update={
             "command": role.command,
@@ -52,7 +56,7 @@ def of_role(launch: LaunchPlan, role: Role) -> LaunchPlan:
     return replace(launch, spec=spec, container=launch.containers.get(role.name, ()), convention="")
 
 
-def _step_file(launch: LaunchPlan, role: Role, first: int) -> str:
+def _step_file(launch: LaunchPlan, role: Role, first: int, component: int | None) -> str:
     """One role's step for `scripts/roles.sh`, which knows the hosts; all roles see all that their nodes have."""
     srun, *words = step_command(launch)
     settings = {
@@ -63,7 +67,9 @@ def _step_file(launch: LaunchPlan, role: Role, first: int) -> str:
         "role_patience": role.ready_timeout,
         "role_service": "yes" if role.service else "",
         "role_linger": role.linger,
+        **({} if component is None else {"role_component": component}),
     }
+    group = () if component is None else (f"--het-group={component}",)
     lines = "".join(f"{name}={value}\n" for name, value in settings.items())
-    rest = words_of(("--overlap", *words))
+    rest = words_of((*group, "--overlap", *words))
     return f'{lines}set -- \\\n    {quote(srun)} \\\n    "--nodelist=$role_hosts" \\\n    {rest}\n'

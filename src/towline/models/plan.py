@@ -117,16 +117,22 @@ class Plan:
     @property
     def gpu_hours(self) -> float | None:
         """GPUs times hours that the job may use at most; None without a walltime."""
-        return self._hours_of(self.spec.resources.gpus_per_node)
+        return self._hours_of(self.gpus)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one allocation."""
+        parts = [each.resources for each in self.spec.components or (self.spec,)]
+        return sum(part.nodes * part.gpus_per_node for part in parts)
 
     @property
     def node_hours(self) -> float | None:
         """Nodes times hours that the job may use at most; None without a walltime."""
-        return self._hours_of(1)
+        return self._hours_of(self.spec.resources.nodes)
 
-    def _hours_of(self, each: int) -> float | None:
-        wanted = self.spec.resources
-        return None if wanted.time is None else self.tasks * wanted.nodes * each * wanted.time / 3600
+    def _hours_of(self, count: int) -> float | None:
+        time = self.spec.resources.time
+        return None if time is None else self.tasks * count * time / 3600
 
     @property
     def failures(self) -> tuple[Check, ...]:

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from towline.models.fields import Count, Environment, ImageText, Model, Text, Walltime
+from towline.models.fields import Count, Environment, ImageText, Model, Text, Token, Tokens, Walltime
+from towline.models.resources import Resources
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
@@ -41,6 +42,11 @@ class Role(Model):
         service: whether it runs for the others' sake: the job is done when all others are, and the service is
             ended then. One that leaves earlier, even with 0, has failed the job.
         linger: seconds in which the others may still end well after a service left with 0.
+        resources: what each of its nodes needs, where that is not what the job's `resources` say. Then, or with a
+            `partition` or `constraint` of its own, the job is heterogeneous, and each role with nodes of its own is a
+            component of it.
+        partition: its partitions; the job's when empty.
+        constraint: features that its nodes must have; the job's when not given.
     """
 
     name: RoleName
@@ -55,6 +61,26 @@ class Role(Model):
     ready_timeout: Seconds = 600
     service: bool = False
     linger: Seconds = 30
+    resources: Resources | None = None
+    partition: Tokens = ()
+    constraint: Token | None = None
+
+    @property
+    def apart(self) -> bool:
+        """Whether its nodes are of another kind than the job's others."""
+        return bool(self.resources or self.partition or self.constraint)
+
+    @model_validator(mode="after")
+    def _of_its_own_nodes(self) -> Role:
+        if self.apart and self.on is not None:
+            raise ValueError(f"role {self.name}: it shares the nodes of {self.on}, so that it can ask for no others")
+        wanted = self.resources or Resources()
+        if (wanted.nodes, wanted.tasks_per_node) != (1, 1) or wanted.gpus is not None or wanted.time is not None:
+            raise ValueError(
+                f"role {self.name}: nodes and tasks_per_node stand in the role itself, the time in the job's "
+                "resources, and GPUs are given per node"
+            )
+        return self
 
     @model_validator(mode="after")
     def _one_command(self) -> Role:
@@ -93,6 +119,19 @@ def check_roles(roles: Sequence[Role]) -> None:
 def nodes_of(roles: Sequence[Role]) -> int:
     """How many nodes the allocation has."""
     return sum(role.nodes for role in roles if role.on is None)
+
+
+def component_numbers(roles: Sequence[Role]) -> dict[str, int]:
+    """Role → number of its component, in a heterogeneous job; empty for any other."""
+    if not any(role.apart for role in roles):
+        return {}
+    own = {role.name: number for number, role in enumerate(role for role in roles if role.on is None)}
+    return {role.name: own[role.on or role.name] for role in roles}
+
+
+def tasks_of(role: Role, roles: Sequence[Role]) -> int:
+    """The most tasks that a node of the role has, its own or those of a role that shares it."""
+    return max(each.tasks_per_node for each in roles if role.name in (each.name, each.on))
 
 
 def first_nodes(roles: Sequence[Role]) -> dict[str, int]:

@@ -32,7 +32,7 @@ from towline.models.fields import (
 )
 from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_uri
 from towline.models.resources import Resources
-from towline.models.roles import Role, check_roles, nodes_of
+from towline.models.roles import Role, check_roles, nodes_of, tasks_of
 from towline.models.sbatch_options import check_option, read_options
 from towline.models.spec_errors import Place, nowhere, spec_error
 from towline.models.values import check_job_name
@@ -195,6 +195,8 @@ class JobSpec(Model):
             raise ValueError("roles: they go together with no array, launch or total of GPUs; use gpus_per_node")
         if wanted.nodes not in (1, nodes):
             raise ValueError(f"roles: they have {nodes} nodes together, and {wanted.nodes} are asked for")
+        if self.components and (self.nodelist or self.resources.licenses):
+            raise ValueError("roles: with nodes of several kinds the job can give neither nodelist nor licenses")
         if doubled := [name for role in self.roles for name in role.env if name in self.secrets]:
             raise ValueError(f"secrets: {doubled[0]} is in the env of a role, too; take its value out of there")
         return self
@@ -271,6 +273,26 @@ class JobSpec(Model):
         if self.signal is None and self.grace is None:
             return None
         return self.signal or "TERM", self.grace or 60
+
+    @property
+    def components(self) -> tuple[JobSpec, ...]:
+        """Of a heterogeneous job, each component as a job of its own, in order; none of any other job."""
+        if not any(role.apart for role in self.roles):
+            return ()
+        return tuple(self._component(role) for role in self.roles if role.on is None)
+
+    def _component(self, role: Role) -> JobSpec:
+        size = {"nodes": role.nodes, "tasks_per_node": tasks_of(role, self.roles), "time": self.resources.time}
+        return self.model_copy(
+            update={
+                "roles": (),
+                "command": role.command,
+                "shell": role.shell,
+                "resources": (role.resources or self.resources).model_copy(update=size),
+                "partition": role.partition or self.partition,
+                "constraint": role.constraint or self.constraint,
+            }
+        )
 
     @property
     def images(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,7 +106,23 @@ def test_a_spec_is_refused_or_says_only_what_it_means(fields: dict[str, Any]) ->
     assert again == plan.spec
 
 
-def test_what_is_sent_can_be_planned_again_without_a_change() -> None:
-    spec = JobSpec.build(command=["true"], resources={"gpus": 12, "memory_per_gpu": "1G"}, comment='{"a":1}')
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"command": ["true"], "resources": {"gpus": 12, "memory_per_gpu": "1G"}, "comment": '{"a":1}'},
+        {"command": ["true"], "array": "0-9%2", "arguments": [["x y", "'"]] * 10},
+        {
+            "roles": [
+                {"name": "a", "shell": "act", "on": "b", "tasks_per_node": 2},
+                {"name": "b", "shell": "true", "nodes": 2, "resources": {"gpus_per_node": 1}},
+                {"name": "c", "shell": "true", "constraint": "cpu"},
+            ],
+            "resources": {"time": "1h"},
+        },
+    ],
+)
+def test_what_is_sent_can_be_planned_again_without_a_change(fields: dict[str, Any]) -> None:
+    spec = JobSpec.build(**fields)
     once = make_plan(spec, PROFILE, FACTS, JOB)
+    assert JobSpec.build(**json.loads(once.files["job.json"])["spec"]) == once.spec
     assert make_plan(once.spec, PROFILE, FACTS, JOB).files == once.files

@@ -150,3 +150,18 @@ def test_any_arguments_come_through_the_entrypoint(shell: tuple[str, ...], words
 def test_a_value_that_no_shell_can_carry() -> None:
     with pytest.raises(ValueError, match="NUL"):
         quote("a\0b")
+
+
+def test_a_role_of_another_kind_is_started_in_its_component() -> None:
+    roles = [
+        {"name": "actor", "shell": "act", "partition": "cpu"},
+        {"name": "learner", "shell": "learn", "resources": {"gpus_per_node": 4, "cpus_per_task": 8}},
+    ]
+    files = role_files(LaunchPlan(JobSpec.build(roles=roles), "m3k9w2x4p", DIRECTORY))
+    step = files["script/roles/learner/step"].decode()
+    assert "role_component=1\n" in step
+    assert "'--het-group=1'" in step
+    assert "'--cpus-per-task=8'" in step
+    assert "role_first=2\n" in step
+    assert "NUM_GPU_PER_NODE='4'" in files["script/roles/learner/env"].decode()
+    assert "role_component=0\n" in files["script/roles/actor/step"].decode()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from towline.models.errors import SpecError
-from towline.models.roles import Role, first_nodes, nodes_of
+from towline.models.roles import Role, component_numbers, first_nodes, nodes_of
 from towline.models.spec import JobSpec
 
 
@@ -50,6 +50,10 @@ def test_images_of_roles() -> None:
         ({"roles": [POLICY], "resources": {"gpus": 4}}, "use gpus_per_node"),
         ({"roles": [POLICY], "resources": {"nodes": 3}}, "2 nodes together, and 3 are asked for"),
         ({"roles": [role("a", env={"K": "v"})], "secrets": ["K"]}, "env of a role"),
+        ({"roles": [role("a", on="policy", partition="cpu"), POLICY]}, "shares the nodes"),
+        ({"roles": [role("a", resources={"nodes": 2})]}, "stand in the role itself"),
+        ({"roles": [role("a", resources={"gpus": 2})]}, "per node"),
+        ({"roles": [role("a", partition="cpu")], "nodelist": "node1"}, "nodelist"),
     ],
 )
 def test_roles_that_do_not_fit_together(fields: dict[str, Any], why: str) -> None:
@@ -59,3 +63,17 @@ def test_roles_that_do_not_fit_together(fields: dict[str, Any], why: str) -> Non
 
 def test_a_role_by_itself() -> None:
     assert Role(name="a", command=("python3", "x y.py")).command_line == "python3 'x y.py'"
+
+
+def test_roles_of_several_kinds_are_components() -> None:
+    learner = role("learner", nodes=2, resources={"gpus_per_node": 8, "memory": "400G"}, constraint="h100")
+    roles = [role("ctl", on="actor", tasks_per_node=3), learner, role("actor", nodes=4, tasks_per_node=2)]
+    spec = JobSpec.build(roles=roles, partition="cpu", resources={"time": "1h", "memory": "1G"})
+    assert component_numbers(spec.roles) == {"ctl": 1, "learner": 0, "actor": 1}
+    first, second = spec.components
+    assert (first.resources.nodes, first.resources.gpus_per_node, first.resources.memory) == (2, 8, 400 << 10)
+    assert (first.partition, first.constraint, first.resources.time) == (("cpu",), "h100", 3600)
+    assert (second.resources.nodes, second.resources.tasks_per_node, second.resources.memory) == (4, 3, 1024)
+    assert second.constraint is None
+    assert JobSpec.build(roles=[POLICY]).components == ()
+    assert component_numbers(JobSpec.build(roles=[POLICY]).roles) == {}

@@ -21,8 +21,19 @@ load_role() {
 
 # --- Which role runs where ---
 
+# A heterogeneous job has a node list for each component; its roles are counted through all of them.
 list_hosts() {
-    hosts=$(scontrol show hostnames "${SLURM_JOB_NODELIST:-}" 2>/dev/null)
+    hosts=$(
+        if [ -z "${SLURM_HET_SIZE:-}" ]; then
+            scontrol show hostnames "${SLURM_JOB_NODELIST:-}"
+        else
+            component=0
+            while [ "$component" -lt "$SLURM_HET_SIZE" ]; do
+                eval "scontrol show hostnames \"\$SLURM_JOB_NODELIST_HET_GROUP_$component\""
+                component=$((component + 1))
+            done
+        fi 2>/dev/null
+    )
     [ -n "$hosts" ] || give_up "scontrol does not say which nodes the job has, and the roles cannot be placed"
 }
 
@@ -55,6 +66,7 @@ start_role() {
         on_term() {
             pass_on TERM 15
         }
+        [ -z "${role_component:-}" ] || forget_first_component
         srun_code=1
         # shellcheck source=/dev/null
         . "$TOWLINE_JOB_DIR/script/roles/$role/step"
@@ -63,6 +75,13 @@ start_role() {
     ) &
     eval "pid_$role_number=$!"
     running="$running $role"
+}
+
+# The batch script's variables are about the first component, and srun would ask for the same in another one.
+forget_first_component() {
+    unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE SLURM_CPUS_PER_TASK SLURM_CPUS_PER_GPU SLURM_GPUS \
+        SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_GPUS_PER_SOCKET SLURM_NTASKS SLURM_NTASKS_PER_NODE SLURM_NPROCS \
+        SLURM_TRES_PER_TASK SLURM_CONSTRAINT SLURM_PARTITION SLURM_JOB_PARTITION
 }
 
 # Sends what traps have noted to every role that still runs. A trap may come between any two commands, so it does not do
