@@ -21,11 +21,13 @@ from towline.cli.output import StatusLine
 from towline.cli.plan import GroupedCommand, show_plan
 from towline.cli.spec_input import file_option, read_spec
 from towline.cli.spec_options import secret_sources, spec_options
+from towline.cli.terminal import clean
 from towline.cli.view import JsonView, TextView
 from towline.models.errors import TowlineError
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
+    from towline.models.code import Code
     from towline.models.spec import JobSpec
 
 _EXAMPLES = examples(
@@ -33,6 +35,7 @@ _EXAMPLES = examples(
     "towline run --nodes 2 --gpus-per-node 8 --time 4h --mount /lustre/data:/data:ro -- torchrun train.py",
     "towline run --image nvcr.io/nvidia/pytorch:24.07-py3 --shell 'nvidia-smi | tee gpus.txt'",
     "towline run -f job.yaml --time 2h",
+    "towline run --code . --image nvcr.io/nvidia/pytorch:24.07-py3 -- python train.py",
     "towline run --dry-run --nodes 64 -- python train.py",
     "ID=$(towline run --detach -- python train.py)",
     "towline run --secret HF_TOKEN --secret NGC_KEY=file:~/.ngc-key -- python train.py",
@@ -118,6 +121,8 @@ async def _run(spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -
 
 async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     plan = await cluster.plan(spec)
+    if plan.code:
+        _say_code(plan.code, quiet=manner.as_json)
     view = JsonView(plan.job_id) if manner.as_json and not manner.detach else TextView()
     try:
         job = await cluster.submit(spec, plan, secrets=secrets, patience=manner.patience, told=view.held)
@@ -135,6 +140,14 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, se
     except OSError:
         say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.reference} goes on")
         raise
+
+
+def _say_code(code: Code, *, quiet: bool) -> None:
+    from towline.engine.staging.code import notes
+
+    news = StatusLine(quiet=quiet)
+    for note in notes(code):
+        news.say(clean(note))
 
 
 async def _say_what_became(cluster: Cluster, job_id: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -67,7 +67,11 @@ def read_job_file(path: Path) -> JobFile:
         raise NotFound(f"there is no file {path}", fix="Name the file that describes the job.") from None
     except OSError as error:
         raise SpecError(f"{path} cannot be read", why=error.strerror or str(error)) from None
-    return parse_job_file(str(path), data)
+    found = parse_job_file(str(path), data)
+    code = found.values.get("code")
+    if not isinstance(code, str) or code.startswith("~"):
+        return found
+    return replace(found, values={**found.values, "code": str(path.parent.absolute() / code)})
 
 
 def parse_job_file(name: str, data: bytes) -> JobFile:

@@ -23,7 +23,9 @@ from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
+from towline.engine.staging import code as staging
 from towline.engine.store import Store
+from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError, WaitTimedOut
 from towline.models.ids import new_job_id
 from towline.models.job import JobRecord
@@ -90,11 +92,12 @@ class AsyncCluster:
         """
         job_id = new_job_id()
         settled = await settle(self._session, spec)
+        code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)
-        plan = make_plan(spec, self.profile, facts, job_id, settled)
+        plan = make_plan(spec, self.profile, facts, job_id, settled, code)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
-            plan = make_plan(spec, self.profile, facts, job_id, settled)
+            plan = make_plan(spec, self.profile, facts, job_id, settled, code)
         return await looked_at(self._session, plan) if look else plan
 
     async def submit(
@@ -129,6 +132,8 @@ class AsyncCluster:
             with contextlib.suppress(TowlineError):  # so that what is wrong with paths is told, too
                 plan = await looked_at(self._session, plan)
         check_plan(plan)
+        if plan.code:
+            await self.send_code(plan.code)
         try:
             record = await submission.submit(self._session, plan, values, patience=patience, told=told)
         except SlurmRefused as error:
@@ -136,6 +141,18 @@ class AsyncCluster:
                 self._session.store.forget_facts(self.profile.name)
             raise
         return AsyncJob(self._session, record)
+
+    async def send_code(self, code: Code, *, sent: Callable[[int], None] | None = None) -> None:
+        """See that a plan's code is on the cluster; `submit` does it, too.
+
+        Args:
+            code: `Plan.code`.
+            sent: told the bytes of each piece that was handed to the connection.
+
+        Raises:
+            StagingFailed: it could not be written there.
+        """
+        await staging.bring(self._session, code, sent)
 
     async def map(
         self,

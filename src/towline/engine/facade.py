@@ -19,6 +19,7 @@ from towline.engine.cluster import AsyncCluster, AsyncJob
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
 from towline.engine.mapping import Work
 from towline.engine.submission import PATIENCE
+from towline.models.code import Code
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
@@ -121,6 +122,10 @@ class Cluster:
         """See `AsyncCluster.submit`; `told` is called in another thread."""
         work = self._cluster.submit(spec, plan, secrets=secrets, patience=patience, told=told)
         return Job(self._loop, self._loop.wait(work))
+
+    def send_code(self, code: Code, *, sent: Callable[[int], None] | None = None) -> None:
+        """See `AsyncCluster.send_code`; `sent` is called in another thread."""
+        self._loop.wait(self._cluster.send_code(code, sent=sent))
 
     def map(
         self,

@@ -12,11 +12,14 @@ from towline.container.pyxis import srun_options
 from towline.engine.checks import check_spec, unseen_paths
 from towline.engine.defaults import fill_in, with_preset
 from towline.engine.dependencies import NO_DEPENDENCIES, Settled
+from towline.engine.staging import code as staging
 from towline.launch.files import LaunchPlan, job_files, own_mounts
 from towline.launch.roles import role_files
+from towline.models.code import Code
 from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
+from towline.models.parts import Mount
 from towline.models.plan import Plan
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
@@ -25,7 +28,12 @@ from towline.slurm.commands import sbatch
 
 
 def make_plan(
-    spec: JobSpec, profile: ClusterProfile, facts: SiteFacts, job_id: str, settled: Settled = NO_DEPENDENCIES
+    spec: JobSpec,
+    profile: ClusterProfile,
+    facts: SiteFacts,
+    job_id: str,
+    settled: Settled = NO_DEPENDENCIES,
+    code: Code | None = None,
 ) -> Plan:
     """What a submission of the spec on that cluster will do.
 
@@ -35,6 +43,7 @@ def make_plan(
         facts: what the site said of itself.
         job_id: the id that the job will have.
         settled: what became of the jobs that it depends on.
+        code: the working tree that the spec names.
 
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
@@ -45,6 +54,7 @@ def make_plan(
     directory = f"{profile.root}/jobs/{job_id}"
     token = attempt_token(spec.name, job_id, 1)
     needed = _needed_paths(spec)
+    spec = _with_code(spec, code) if code else spec
     required = tuple(path for path in needed if not _is_below(path, profile.unseen))
     checks = [*check_spec(spec, facts, required), *unseen_paths([path for path in needed if path not in required])]
     return Plan(
@@ -52,13 +62,30 @@ def make_plan(
         token=token,
         spec=spec,
         directory=directory,
-        files=_files(spec, profile, job_id, directory, token, settled.terms),
+        files={
+            **_files(spec, profile, job_id, directory, token, settled.terms),
+            **(staging.job_files(code) if code else {}),
+        },
         checks=(*checks, *settled.checks),
         required_paths=required,
         sbatch=sbatch(f"{directory}/script/batch"),
-        notes=filled.notes,
+        notes=(*filled.notes, *(staging.notes(code) if code else ())),
         facts_asked=facts.asked,
+        code=code,
     )
+
+
+def _with_code(spec: JobSpec, code: Code) -> JobSpec:
+    """The spec with its code as working directory: a mount for a container, the snapshot itself without one."""
+    if spec.workdir and not spec.image:
+        raise SpecError(
+            f"the job cannot begin both in its code and in {spec.workdir}",
+            why="Without an image nothing can be mounted: the code is the working directory.",
+            fix="Leave workdir out, or give an image.",
+        )
+    place = spec.workdir or (staging.MOUNT if spec.image else code.place)
+    own = (Mount(source=code.place, target=place, mode="ro"),) if spec.images else ()
+    return spec.model_copy(update={"mounts": merge_mounts(spec.mounts, own), "workdir": place})
 
 
 def check_plan(plan: Plan) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from towline.models.array import parse_tasks
+from towline.models.code import Code
 from towline.models.spec import JobSpec
 
 
@@ -90,6 +91,7 @@ class Plan:
         notes: what was decided for the user, in sentences.
         facts_asked: when the site told of itself, in seconds since 1970 on this machine's clock; 0 for not known.
         estimate: when the job would start; None when the cluster was not asked.
+        code: the working tree that is sent before the job, if it is not there yet; None for none.
     """
 
     job_id: str
@@ -103,6 +105,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     facts_asked: float = 0.0
     estimate: Estimate | None = None
+    code: Code | None = None
 
     @property
     def script(self) -> str:

@@ -75,6 +75,8 @@ class JobSpec(Model):
         secrets: names of variables whose values are secret; they are given when the job is submitted.
         mounts: paths of the cluster that the container sees, added to the profile's.
         workdir: working directory in the container; the image's own when not given.
+        code: directory on this machine whose files (those that git tracks, or would) the job gets for reading, as its
+            working directory: at `workdir`, or `/code`; in a file, a relative one is relative to the file.
         mount_home: whether the user's home directory is mounted in the container.
         inputs: path in the container → where its data comes from: an absolute path of the cluster or a URI.
         outputs: path below the results directory → where it shall go.
@@ -119,6 +121,7 @@ class JobSpec(Model):
     secrets: SecretNames = ()
     mounts: tuple[AnyMount, ...] = ()
     workdir: ClusterPath | None = None
+    code: Text | None = None
     mount_home: bool = False
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
     outputs: Mapping[Line, Uri] = Field(default_factory=dict)

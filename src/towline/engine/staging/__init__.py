@@ -1,0 +1,1 @@
+"""What a job needs on the cluster before it starts: code and data."""
