@@ -73,15 +73,6 @@ def test_a_role_that_fails_is_named_and_ends_the_others(towline: Terminal, tmp_p
     assert towline("logs", "--role", "nosuch", job["id"]).code == 64
 
 
-def test_a_controller_that_leaves_early_is_named(towline: Terminal, tmp_path: Path) -> None:
-    leaving = {"name": "controller", "on": "policy", "shell": "sleep 1", "service": True, "linger": 1}
-    done = run(towline, tmp_path, leaving, {"name": "policy", "nodes": 2, "shell": "sleep 300"})
-    assert done.code == 1, done
-    (job,) = [event["job"] for event in done.lines if event["event"] == "ended"]
-    assert job["attempts"][-1]["failed_role"] == "controller"
-    assert job["note"] == "role controller: it ended before the others had, which need it"
-
-
 WORKER = """
 import json, os, urllib.request
 role, hosts = os.environ["COSMOS_NODE_ROLE"], os.environ["LOCAL_NODE_LIST"].split(" ")

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.lab.terminal import Terminal
-from towline import Cluster, JobSpec
 from towline.lab import Lab
 
 CORE = f"sentinel-{secrets.token_hex(8)}"
@@ -124,21 +123,3 @@ def test_a_job_that_cannot_take_its_secrets_away_itself_loses_them_all_the_same(
     lab.run_on("login1", ["scancel", slurm_id], user="alice", check=True)
     towline.until(running, lambda each: each["ended"])
     assert not found[running].values.exists()
-
-
-def test_python_gives_values_by_a_function(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOWLINE_STATE_DIR", str(tmp_path))
-    asked: list[str] = []
-
-    def look_up(name: str) -> str:
-        asked.append(name)
-        return CORE
-
-    with Cluster.open("lab") as cluster:
-        spec = JobSpec(
-            shell=f'[ "$TOKEN" = {CORE[:9]}"${{TOKEN#{CORE[:9]}}}" ] && printf %s "${{#TOKEN}}"', secrets=("TOKEN",)
-        )
-        job = cluster.submit(spec, secrets=look_up)
-        assert job.wait(timeout=120).exit_code == 0
-        assert b"".join(chunk.data for chunk in job.logs()) == str(len(CORE)).encode()
-    assert asked == ["TOKEN"]

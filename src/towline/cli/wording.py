@@ -90,6 +90,7 @@ def exit_text(attempt: Attempt) -> str:
         return ""
     task = f", task {attempt.task}" if attempt.task is not None else ""
     rank = f", rank {attempt.failed_rank}" if attempt.failed_rank is not None else ""
+    rank = f", role {attempt.failed_role}{rank}" if attempt.failed_role else rank
     source = ", as Slurm has it" if attempt.exit_source == "slurm" else ""
     return f"{attempt.exit_code}{task}{rank}{source}"
 

@@ -7,6 +7,7 @@ other side finds what an earlier one has made.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import random
 import time
@@ -26,7 +27,7 @@ from towline.models.job import Attempt, JobRecord, JobState, Tasks
 from towline.models.plan import Plan
 from towline.models.secrets import Secret
 from towline.remote.base import Ending, Outcome
-from towline.slurm.calls import Call, RequiredPath, stage_call
+from towline.slurm.calls import Call, RequiredPath, forget_call, stage_call
 from towline.slurm.refusals import RefusalKind
 from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission, submission_error
 
@@ -123,6 +124,7 @@ class _Sending:
         self._told = told
         self._open = False  # a call's end is not known
         self._reached = False  # the cluster has answered
+        self._calls = 0
 
     async def until_settled(self, patience: float | None) -> JobRecord:
         """The job as Slurm has it; raises what became of it otherwise."""
@@ -151,6 +153,7 @@ class _Sending:
         return accepted
 
     async def _send(self) -> _Reply:
+        self._calls += 1
         try:
             outcome = await self._session.call(self._call)
         except TowlineError as error:
@@ -199,6 +202,7 @@ class _Sending:
     async def _settle(self, error: TowlineError) -> JobRecord:
         """The last word, with one more look at the cluster when a call's end is not known."""
         if not self._open:
+            await self._forget_secrets()
             self._save(JobState.REFUSED, error.what)
             raise error
         self._save(JobState.SUBMITTING, LOST)
@@ -210,6 +214,12 @@ class _Sending:
             self._save(JobState.REFUSED, error.what)
             raise error
         raise error if isinstance(error, OutcomeUnknown) else self._lost(str(error))
+
+    async def _forget_secrets(self) -> None:
+        """A refused call takes back what it has placed, but not what an earlier one had."""
+        if self._calls > 1 and f"files/{SECRETS}" in self._call.files:
+            with contextlib.suppress(TowlineError):
+                await self._session.call(forget_call([self._record.directory]))
 
     async def _looked_up(self) -> SubmitAnswer | None:
         try:

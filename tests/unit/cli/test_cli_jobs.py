@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
-from towline.engine.events import NoAnswer, ResultFile, StateChanged
+from towline.engine.events import LogChunk, NoAnswer, ResultFile, StateChanged
 from towline.models.job import JobState
 
 Towline = Callable[..., Any]
@@ -162,6 +163,24 @@ def test_followed_logs_end_with_the_job_and_exit_0(towline: Towline, cluster: Fa
     assert "failed with exit code 7" in ran.stderr
     cluster.known = [FakeJob(record(), (out(b"x\n"), StateChanged(ended(7))))]
     assert [each["event"] for each in towline("logs", "-f", "--json", "41").documents] == ["log", "ended"]
+
+
+def roles_job() -> FakeJob:
+    found = dataclasses.replace(ended(0), roles=("policy", "rollout"))
+    chunks = [("one", "policy"), ("\ntwo\n", "policy"), ("x\n", "rollout"), ("y", "rollout"), ("three\n", "policy")]
+    return FakeJob(found, tuple(LogChunk("out", text.encode(), role) for text, role in chunks))
+
+
+def test_logs_of_roles_have_headings_and_one_can_be_chosen(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [roles_job()]
+    heads = "==> policy <==\none\ntwo\n==> rollout <==\nx\ny\n==> policy <==\nthree\n"
+    assert towline("logs", "41").stdout == heads
+    assert towline("logs", "--role", "policy", "41").stdout == "one\ntwo\nthree\n"
+    texts = towline("logs", "--json", "--role", "rollout", "41").documents
+    assert [(each["role"], each["text"]) for each in texts] == [("rollout", "x\n"), ("rollout", "y")]
+    ran = towline("logs", "--role", "nosuch", "41")
+    assert ran.status == 64
+    assert "policy, rollout" in ran.stderr
 
 
 def test_logs_as_json_name_job_and_stream(towline: Towline, jobs: list[FakeJob]) -> None:

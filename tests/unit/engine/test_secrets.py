@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine import redaction
+from towline.engine import redaction, submission
 from towline.engine.checks import check_spec
 from towline.engine.cluster import AsyncCluster
 from towline.engine.redaction import conceal, redacted, redacted_document
 from towline.engine.secrets import take_secrets
 from towline.engine.store import Store
-from towline.models.errors import PlanRefused, SpecError
+from towline.models.errors import PlanRefused, SlurmRefused, SpecError
 from towline.models.plan import Verdict
 from towline.models.secrets import MAX_SECRET_BYTES, Secret, Secrets
 from towline.models.site import Partition, SiteFacts
@@ -167,6 +167,22 @@ def test_values_that_are_left_when_a_job_has_ended_are_taken_away(store: Store) 
     assert [operation.name for operation in remote.operations][-2:] == ["poll", "forget"]
     assert remote.operations[-1].args == (f"/lustre/me/jobs/{known[0]}",)
     assert f"/lustre/me/jobs/{known[0]}/secrets could not be removed" in note
+
+
+@pytest.mark.parametrize(("first", "calls"), [(49, ["submit", "submit", "forget"]), (48, ["submit"])])
+def test_a_job_that_was_refused_in_the_end_leaves_no_values(
+    store: Store, monkeypatch: pytest.MonkeyPatch, first: int, calls: list[str]
+) -> None:
+    """A call whose end is not known may have placed them; a call that is refused takes back what it placed."""
+    monkeypatch.setattr(submission, "_FIRST_PAUSE", 0.01)
+    refused = Outcome(Ending.DONE, 48, b"", b"sbatch: error: Batch job submission failed: Invalid qos specification")
+    answers = [Outcome(Ending.DONE, 49, b"", b"sbatch did not say")] if first == 49 else []
+    answers += [refused, Outcome(Ending.DONE, 0)]
+    remote = InMemory(lambda _: answers.pop(0))
+    profile = ClusterProfile(name="lab", hosts=("login",), root="/lustre/me", image="/i.sqsh")
+    with pytest.raises(SlurmRefused):
+        asyncio.run(AsyncCluster(profile, remote=remote, store=store).submit(SPEC, secrets=VALUES))
+    assert [operation.name for operation in remote.operations] == calls
 
 
 # --- What is shown ---
