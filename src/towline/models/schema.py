@@ -21,6 +21,9 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VERSION = 1
 """Version of the description, `version` in it: a key that goes or changes its meaning makes a new one."""
 
+TEXTS = ("command", "env", "labels", "args", "arguments")
+"""Keys of lists and tables of texts: files may write numbers and switches there, which count as they are written."""
+
 _ENTRY = re.compile(r"([a-z_]+(?:, [a-z_]+)*): (.*)")
 
 
@@ -90,6 +93,15 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
         if entry := schema["properties"].get(name):
             entry["description"] = meaning
             entry.pop("title", None)
+            if name in TEXTS:
+                _loosen(entry)
+
+
+def _loosen(entry: dict[str, Any]) -> None:
+    for part in (entry, *entry.get("anyOf", ())):
+        for inner in ("items", "additionalProperties"):
+            if part.get(inner) == {"type": "string"}:
+                part[inner] = {"type": ["string", "number", "boolean"]}
 
 
 def _meanings(model: type[BaseModel]) -> dict[str, str]:
