@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Generator, Iterable, Sequence
@@ -108,6 +109,7 @@ class _Cutting(Story):
         told.players[0].join()
         up, down = (int(word) for word in (self._scratch / "c" / told.job_id / "carried").read_text().split())
         count = self._on_login(f"wc -c <{_count(told.job_id)}")
+        print(f"   a submission takes {up} bytes up, {down} down and {int(count)} commands", file=sys.stderr)
         assert int(count) > 10, "the script's commands were not counted"
         self._end_all([told])
         return Size(up, down, int(count))

@@ -71,7 +71,7 @@ def draw(chance: random.Random, size: Size) -> Cut:
         )
     if kind == "step":
         how, alive = chance.choice(STEPS), chance.random() < 0.6
-        return Cut(kind, step=chance.randint(1, size.steps), how=how, alive=alive, waits=waits)
+        return Cut(kind, step=chance.randint(1, 8 * size.steps // 5), how=how, alive=alive, waits=waits)
     if kind == "pause":
         patience = chance.choice((0.0, 3 * PAUSE_SECONDS))
         step = chance.randint(size.steps // 3, size.steps)

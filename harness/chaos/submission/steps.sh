@@ -14,10 +14,10 @@ tl_chaos_end() {
 }
 
 tl_chaos() {
-    printf x >>"$tl_chaos_count"
+    command printf x >>"$tl_chaos_count"
     tl_chaos_now=$(command wc -c <"$tl_chaos_count")
     if [ "$tl_chaos_now" -eq "$tl_chaos_at" ]; then
-        printf '' >"$tl_chaos_mark"
+        command printf '' >"$tl_chaos_mark"
         tl_chaos_end before
         [ "$tl_chaos_do" != pause ] || sleep "$tl_chaos_seconds"
     fi
@@ -36,6 +36,7 @@ cat() { tl_chaos cat "$@"; }
 date() { tl_chaos date "$@"; }
 grep() { tl_chaos grep "$@"; }
 stat() { tl_chaos stat "$@"; }
+printf() { tl_chaos printf "$@"; }
 sed() { tl_chaos sed "$@"; }
 squeue() { tl_chaos squeue "$@"; }
 sacct() { tl_chaos sacct "$@"; }

@@ -104,6 +104,40 @@ def test_the_answer_is_found_in_what_a_site_prints(desk: Desk, mode: str, expect
     assert desk.submit().slurm == expected
 
 
+FILTER = "".join(f"--> Check {number}: passed\n" for number in range(10))
+NOTICES = "sbatch: lua: account set to research\nsbatch: warning: 2 of 3 nodes in maintenance 41\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("41\n", SlurmId("41")),
+        ("41", SlurmId("41")),
+        ("  41\r\n", SlurmId("41")),
+        ("41;gpu\n", SlurmId("41", "gpu")),
+        ("Submitted batch job 41\n", SlurmId("41")),
+        ("Submitted batch job 41 on cluster gpu-2\n", SlurmId("41", "gpu-2")),
+        (f"{FILTER}No reservation for this job\n41\n", SlurmId("41")),
+        ("Welcome to the Stampede3 Supercomputer\n3 jobs run, 12 wait\n41\n----\n", SlurmId("41")),
+        ("41\n41\n", SlurmId("41")),
+    ],
+)
+def test_every_form_of_sbatchs_answer_is_read_and_kept(desk: Desk, said: str, expected: SlurmId) -> None:
+    desk.slurm.set(sbatch_mode="say", sbatch_out=said, sbatch_err=NOTICES)
+    answer = desk.submit()
+    assert (answer.exit, answer.slurm) == (ScriptExit.OK, expected)
+    assert "maintenance" in answer.notices
+    assert (desk.attempt / "submit").read_text() == f"{expected}\n"
+    assert desk.submit().slurm == expected
+
+
+@pytest.mark.parametrize("said", ["", "41\n42\n", "job 41\n", "41 42\n"])
+def test_an_answer_without_one_id_is_looked_up_in_the_queue(desk: Desk, said: str) -> None:
+    desk.slurm.set(sbatch_mode="say", sbatch_out=said, sbatch_err="")
+    answer = desk.submit()
+    assert (answer.slurm, answer.came) == (SlurmId("41"), Came.QUEUE)
+
+
 def test_variables_that_would_change_the_submission_are_gone_and_slurm_conf_stays(desk: Desk) -> None:
     given = {
         "SBATCH_PARTITION": "evil",
