@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 import sqlite3
 import subprocess
 import sys
@@ -34,6 +36,28 @@ def test_an_id_is_intended_only_once(store: Store) -> None:
     store.intend(record(), SPEC)
     with pytest.raises(sqlite3.IntegrityError):
         store.intend(record(name="other"), SPEC)
+    assert store.job("a00000001") == record()
+
+
+def test_a_file_that_cannot_be_written_is_enough_to_look(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.intend(record(), SPEC)
+    opened = os.open
+
+    def read_only(path: str | Path, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        if flags & os.O_RDWR and Path(path) == store.path:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", read_only)
+    looking = Store(store.directory)
+    assert "Read-only" in looking.notes[0]
+    looking.save(record(state=JobState.RUNNING))
+    running = looking.job("a00000001")
+    assert running is not None
+    assert running.state is JobState.RUNNING
+    with pytest.raises(ConfigError, match="cannot be written"):
+        looking.intend(record("a00000002"), SPEC)
+    looking.close()
     assert store.job("a00000001") == record()
 
 
