@@ -132,6 +132,15 @@ def read_tao(env: Mapping[str, str]) -> TaoEnvironment:
     return TaoEnvironment({**filed, **own}, origins, notes)
 
 
+def read_tao_secret(name: str, env: Mapping[str, str]) -> str | None:
+    """What TAO's file below HOME has for a variable such as NGC_KEY; None when it has nothing.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    return _file(env)[1].get(name) or None
+
+
 def parse_env_file(text: str) -> dict[str, str]:
     """Lines `NAME=VALUE`, with `export` before and quotes around the value as shells take them; others are none."""
     values: dict[str, str] = {}

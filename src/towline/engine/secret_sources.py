@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from towline.config.tao import read_tao_secret
 from towline.models.errors import ConfigError, UsageError
 from towline.models.values import check_env_name
 
@@ -28,7 +29,8 @@ class Source:
 
     Attributes:
         name: the secret's name.
-        kind: `env`, `file`, `keyring`, `prompt`, or empty for the first of `env`, `keyring` and `prompt` that has it.
+        kind: `env`, `file`, `keyring`, `prompt`, or empty for the first that has it of the variables, TAO's own file
+            of variables, the keyring, and the person.
         place: the variable, the path, or the keyring's service.
     """
 
@@ -75,7 +77,7 @@ def read_source(source: Source, env: Mapping[str, str], ask: Ask | None) -> str 
     """
     if source.kind:
         return _FROM[source.kind](source, env, ask)
-    value = env.get(source.name)
+    value = env.get(source.name) or read_tao_secret(source.name, env)
     if value is None:
         value = _in_keyring(source) if importlib.util.find_spec("keyring") else None
     return _asked(source, env, ask) if value is None else value

@@ -54,6 +54,19 @@ def test_a_variable_of_the_same_or_another_name(
     assert cluster.specs[0].secrets == ("KEY", "SECOND")
 
 
+def test_taos_own_file_of_variables(
+    towline: Towline, cluster: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".config/tao").mkdir(parents=True)
+    (tmp_path / ".config/tao/.env").write_text(f"OTHER=x\nexport KEY='{VALUE}'\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert submit(towline, "--secret", "KEY").status == 0
+    assert cluster.secrets == {"KEY": VALUE}
+    monkeypatch.setenv("KEY", "of the environment")
+    assert submit(towline, "--secret", "KEY").status == 0
+    assert cluster.secrets == {"KEY": "of the environment"}
+
+
 @pytest.mark.parametrize("content", [b"in the file", b"in the file\n", b"in the file\r\n"])
 def test_a_file_without_the_end_of_its_last_line(
     towline: Towline, cluster: FakeCluster, tmp_path: Path, content: bytes
