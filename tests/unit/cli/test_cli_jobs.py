@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
 from towline.engine.events import LogChunk, NoAnswer, ResultFile, StateChanged
-from towline.models.job import JobState
+from towline.models.job import Attempt, JobState, Tasks
 
 Towline = Callable[..., Any]
 FILES = (ResultFile("model.bin", 3 << 20, 1_000_000), ResultFile("logs/\x1b[2Ja", 7, 1_000_001))
@@ -256,3 +256,35 @@ def test_a_directory_that_cannot_be_read_is_listed_as_such(towline: Towline, clu
     assert "closed/ (cannot be read)" in towline("results", "41").stdout
     (result,) = towline("results", "41", "--json").document["results"]
     assert [file["readable"] for file in result["files"]] == [True, False]
+
+
+# --- Arrays ---
+
+
+def array() -> FakeJob:
+    failure = Attempt(
+        1, "41_3", slurm_state="FAILED", nodes="node1", exit_code=7, exit_source="job", failed_rank=0, task=3
+    )
+    tasks = Tasks("0-9%4", pending="8-9", running="6-7", succeeded="0-2,4-5", failed="3", failures=(failure,))
+    note = "6 of 10 tasks have ended; 1 of 10 failed (3)"
+    return FakeJob(dataclasses.replace(record(JobState.RUNNING, note=note), tasks=tasks), (out(b"hello\n"),))
+
+
+def test_an_arrays_status_counts_its_tasks_and_names_those_that_failed(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [array()]
+    text = towline("status", "train").stdout
+    assert "is running: 6 of 10 tasks have ended; 1 of 10 failed (3)" in text
+    assert "0-9%4: 2 pending, 2 running (6-7), 5 succeeded, 1 failed (3)" in text
+    assert "task 3     Slurm job 41_3, FAILED, on node1, exit code 7, rank 0" in text
+    (job,) = towline("status", "train", "--json").document["jobs"]
+    assert (job["tasks"]["running"], job["tasks"]["failures"][0]["task"]) == ("6-7", 3)
+
+
+def test_of_an_array_every_log_is_printed_and_one_is_followed(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [array()]
+    text = towline("logs", "train").stdout
+    assert text.count("hello") == 8
+    assert "==> k3v9x2m4q_3 train <==" in text
+    ran = towline("logs", "-f", "train")
+    assert ran.status == 64
+    assert "towline logs -f k3v9x2m4q_0" in ran.stderr
