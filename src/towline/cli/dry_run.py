@@ -41,9 +41,7 @@ def _outlook(plan: Plan) -> list[str]:
     if plan.estimate:
         lines += _estimate(plan.estimate)
     if wanted.time:
-        unit, hours, each = "node", plan.node_hours, wanted.nodes
-        if plan.gpus:
-            unit, hours, each = "GPU", plan.gpu_hours, plan.gpus
+        unit, hours, each = ("GPU", plan.gpu_hours, plan.gpus) if plan.gpus else ("node", plan.node_hours, plan.nodes)
         what = f"{each} {unit}{'s' if each > 1 else ''} for {duration(wanted.time)}"
         times = f"{plan.tasks} tasks of " if plan.tasks > 1 else ""
         lines.append(f"at most {hours:.4g} {unit}-hours: {times}{what}")

@@ -118,20 +118,25 @@ class Plan:
         return len(parse_tasks(self.spec.array)) if self.spec.array else 1
 
     @property
+    def nodes(self) -> int:
+        """Nodes of one allocation."""
+        return self.spec.resources.nodes
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one allocation, those of all components of a heterogeneous job."""
+        parts = [each.resources for each in self.spec.components] or [self.spec.resources]
+        return sum(part.nodes * part.gpus_per_node for part in parts)
+
+    @property
     def gpu_hours(self) -> float | None:
         """GPUs times hours that the job may use at most; None without a walltime."""
         return self._hours_of(self.gpus)
 
     @property
-    def gpus(self) -> int:
-        """GPUs of one allocation."""
-        parts = [each.resources for each in self.spec.components or (self.spec,)]
-        return sum(part.nodes * part.gpus_per_node for part in parts)
-
-    @property
     def node_hours(self) -> float | None:
         """Nodes times hours that the job may use at most; None without a walltime."""
-        return self._hours_of(self.spec.resources.nodes)
+        return self._hours_of(self.nodes)
 
     def _hours_of(self, count: int) -> float | None:
         time = self.spec.resources.time

@@ -126,3 +126,12 @@ def test_what_is_sent_can_be_planned_again_without_a_change(fields: dict[str, An
     once = make_plan(spec, PROFILE, FACTS, JOB)
     assert JobSpec.build(**json.loads(once.files["job.json"])["spec"]) == once.spec
     assert make_plan(once.spec, PROFILE, FACTS, JOB).files == once.files
+
+
+def test_the_gpus_of_all_components_are_counted() -> None:
+    roles = [
+        {"name": "policy", "command": ["a"], "resources": {"gpus_per_node": 4}},
+        {"name": "rollout", "command": ["b"], "nodes": 2, "resources": {"gpus_per_node": 1}},
+    ]
+    plan = make_plan(JobSpec.build(roles=roles, resources={"time": "30m"}), PROFILE, FACTS, JOB)
+    assert (plan.nodes, plan.gpus, plan.gpu_hours) == (3, 6, 3)
