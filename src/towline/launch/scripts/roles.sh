@@ -163,8 +163,12 @@ note_left() {
         [ -z "$role_service" ] || note_service_left "$1"
         return
     fi
+    if [ -n "$verdict$told" ]; then
+        say "role $1 was ended"
+        return
+    fi
     say "role $1 has left with exit code $2"
-    if [ -z "$verdict$told" ]; then blame "$1"; fi
+    blame "$1"
 }
 
 note_service_left() {
