@@ -21,6 +21,11 @@ from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
 from towline.models.values import MAX_WALLTIME
 
+_CPU_OPTIONS = frozenset(
+    {"core-spec", "cores-per-socket", "extra-node-info", "hint", "mincpus", "thread-spec", "threads-per-core"}
+)
+"""Options of sbatch that change which CPUs count: a share of all CPUs could then not be had."""
+
 
 @dataclass(frozen=True)
 class Filled:
@@ -124,6 +129,7 @@ def _rules(profile: ClusterProfile, spec: JobSpec, cpus_in_all: int | None) -> R
         cpus_per_task=profile.cpus_per_task,
         max_cpus_per_task=profile.max_cpus_per_task,
         tao=profile.preset == tao.NAME,
+        shares=not _CPU_OPTIONS & spec.sbatch.keys(),
         task_per_gpu=spec.launch == "gpu",
     )
 

@@ -25,6 +25,7 @@ class Rules:
         cpus_in_all: the most CPUs that the job may have by the limits of its QOS and account; None for no limit.
         tao: TAO's convention: a total below a node's GPUs is meant for each node, whole nodes are never split, and
             one node with several GPUs and one task gets `cpus_per_task` for each of them.
+        shares: whether tasks that name no CPUs get their GPUs' share of a node.
         task_per_gpu: whether the job has one task for each GPU.
     """
 
@@ -34,6 +35,7 @@ class Rules:
     max_cpus_per_task: int | None = None
     cpus_in_all: int | None = None
     tao: bool = False
+    shares: bool = True
     task_per_gpu: bool = False
 
 
@@ -122,7 +124,7 @@ def _with_cpus(wanted: Resources, kinds: Sequence[NodeKind], rules: Rules) -> tu
     if wanted.cpus_per_gpu:
         cpus = max(1, -(-wanted.cpus_per_gpu * gpus // tasks))
         return _changed(wanted, cpus_per_gpu=None, cpus_per_task=cpus), ()
-    if wanted.cpus_per_task:
+    if wanted.cpus_per_task or not (rules.shares or rules.cpus_per_task):
         return wanted, ()
     cpus, why = _own_number(wanted, rules) if rules.cpus_per_task else _share(wanted, kinds, rules)
     if rules.max_cpus_per_task and cpus > rules.max_cpus_per_task:

@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 WITH_VALUE = frozenset(
     {
-        "acctg-freq", "batch", "bb", "core-spec", "cores-per-socket", "cpu-freq", "delay-boot", "distribution", "extra",
+        "acctg-freq", "batch", "bb", "core-spec", "cores-per-socket", "cpu-freq", "delay-boot", "distribution",
         "extra-node-info", "gpu-freq", "gres", "gres-flags", "hint", "mcs-label", "mem-bind", "mincpus", "network",
         "power", "prefer", "priority", "profile", "segment", "sockets-per-node", "switches", "thread-spec",
         "threads-per-core", "time-min", "tmp", "wckey",
@@ -81,6 +81,7 @@ BREAKING = {
     "error": _OUTSIDE,
     "export": "what reaches the steps is decided by the spec's env",
     "export-file": "what reaches the steps is decided by the spec's env",
+    "extra": "a Slurm before 23.11 would take it for the beginning of extra-node-info",
     "get-user-env": "what reaches the steps is decided by the spec's env",
     "gid": _IDENTITY,
     "gpu-bind": _INHERITED,

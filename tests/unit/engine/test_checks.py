@@ -267,6 +267,12 @@ def test_the_share_of_cpus_keeps_to_the_limits() -> None:
     assert set(failing(small, resources={"gpus_per_node": 8, "cpus_per_task": 11})) == {"limits"}
 
 
+def test_who_says_which_cpus_count_gets_no_share_of_all() -> None:
+    wanted = {"gpus_per_node": 8}
+    assert filled(resources=wanted).resources.cpus_per_task == 32
+    assert filled(resources=wanted, sbatch={"hint": "nomultithread"}).resources.cpus_per_task is None
+
+
 def test_the_profile_gives_what_the_job_leaves_open() -> None:
     spec = filled({"restart": "never", "mail_user": "me@example.org"})
     assert (spec.restart, spec.mail and (spec.mail.user, spec.mail.types)) == ("never", ("me@example.org", ("ALL",)))
