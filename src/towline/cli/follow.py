@@ -83,7 +83,8 @@ def say_how_to_come_back(job: Job, cluster: str | None, first: str) -> None:
     news = StatusLine()
     option = f" --cluster {shlex.quote(cluster)}" if cluster else ""
     news.say(first)
-    news.say(f"  come back: towline logs -f{option} {job.reference}")
+    back = "wait" if job.record.tasks is not None else "logs -f"  # the tasks of an array have a log each
+    news.say(f"  come back: towline {back}{option} {job.reference}")
     news.say(f"  cancel it: towline cancel{option} {job.reference}")
 
 
