@@ -21,7 +21,7 @@ LATER = ("--begin", "+1h", "--time", "10m", "--partition", "cpu", "--name", "lab
 @pytest.fixture
 def towline(lab: Lab, tmp_path: Path) -> Iterator[Terminal]:
     yield Terminal(tmp_path / "state")
-    in_queue(lab, "scancel -u alice -n $(squeue -h -u alice -o %j | grep ^labtest-submission | paste -sd,); true")
+    in_queue(lab, "squeue -h -u alice -o '%A %j' | sed -n 's/ labtest-submission.*//p' | xargs -r scancel")
 
 
 def in_queue(lab: Lab, line: str = "squeue -h -u alice -o %j | grep ^labtest-submission") -> list[str]:

@@ -32,6 +32,7 @@ SETTLE_SECONDS = 120
 OPEN = "submitting"
 SPARED = frozenset({"120:0", "121:0"})
 """Exit codes of a second or a cancelled job, which ran nothing (launch/records.py)."""
+CLEAN_UP = "squeue -h -u alice -o '%A %j' | sed -n 's/ chaos-.*//p' | xargs -r scancel"
 OVER = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 Job = dict[str, Any]
@@ -85,6 +86,7 @@ def submit() -> Generator[Story]:
         shared.mkdir()
         shared.chmod(0o777)
         stack.callback(subprocess.run, ["rm", "-rf", str(shared)], check=False)
+        stack.callback(lab.run_on, "login1", ["sh", "-c", CLEAN_UP], user="alice")
         yield _Cutting(lab, env, scratch, shared)
 
 
@@ -227,8 +229,10 @@ class _Cutting(Story):
 
     def _end_all(self, told: Iterable[Told]) -> None:
         """Those that wait in the queue would fill it."""
-        names = ",".join(f"chaos-{each.job_id}-a1" for each in told if each not in self._open)
-        self._on_login(f"scancel --state=PENDING --name={names}")
+        over = {f"chaos-{each.job_id}-a1" for each in told if each not in self._open}
+        rows = [line.split() for line in self._on_login("squeue -h -u alice -t PENDING -o '%A %j'").splitlines()]
+        if ids := [row[0] for row in rows if row[-1] in over]:
+            self._on_login(f"scancel {' '.join(ids)}")
 
     def _on_login(self, line: str) -> str:
         return self._lab.run_on("login1", ["sh", "-c", line], user="alice").stdout
