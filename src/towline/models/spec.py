@@ -99,7 +99,7 @@ class JobSpec(Model):
         arguments: words that are added to the command of each task, in the order of their numbers; without an `array`
             they make one that counts from 0.
         depends_on: what must have become of other jobs first: `JOB` (which must succeed), `KIND:JOB`, or in Python a
-            job object; see `towline.models.dependency`.
+            job object.
     """
 
     version: Annotated[Literal[1], BeforeValidator(_version, json_schema_input_type=Literal[1])] = 1
