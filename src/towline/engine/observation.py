@@ -24,7 +24,7 @@ from towline.slurm.submission import environment_error
 FACTS_SECONDS = 3600.0
 """How long kept facts about a site count; a check that fails on kept facts is made again on new ones."""
 
-LOOKS = 100
+LOOKS = 1000
 """Forgotten tasks of one array whose own records are read in one poll."""
 
 
