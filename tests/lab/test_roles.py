@@ -57,9 +57,19 @@ def test_three_roles_run_on_their_nodes_each_once(towline: Terminal, tmp_path: P
     }
 
 
+FAILS_WHEN_ALL_HAVE_BEGUN = """
+echo "rank $RANK"
+cd "$TOWLINE_RESULTS_DIR"
+if [ "$RANK" = 0 ]; then : >rollout; exec sleep 300; fi
+until [ -e rollout ] && [ -e policy ]; do sleep 0.1; done
+exit 5
+"""
+
+
 def test_a_role_that_fails_is_named_and_ends_the_others(towline: Terminal, tmp_path: Path) -> None:
-    rollout = {"name": "rollout", "nodes": 2, "shell": 'echo "rank $RANK"; [ "$RANK" = 0 ] || exit 5; sleep 300'}
-    policy = {"name": "policy", "shell": "trap 'echo told; exit 0' TERM; echo begun; sleep 300 & wait"}
+    rollout = {"name": "rollout", "nodes": 2, "shell": FAILS_WHEN_ALL_HAVE_BEGUN}
+    begun = 'trap "echo told; exit 0" TERM; echo begun; : >"$TOWLINE_RESULTS_DIR/policy"; sleep 300 & wait'
+    policy = {"name": "policy", "shell": begun}
     done = run(towline, tmp_path, CONTROLLER, policy, rollout)
     assert done.code == 5, done
     (job,) = [event["job"] for event in done.lines if event["event"] == "ended"]

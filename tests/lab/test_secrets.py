@@ -49,7 +49,14 @@ class Here:
 def holding(*places: Path) -> list[str]:
     """The regular files at or below these places that have the value in them."""
     files = [path for place in places for path in (place.rglob("*") if place.is_dir() else [place])]
-    return [str(path) for path in files if path.is_file() and CORE.encode() in path.read_bytes()]
+    return [str(path) for path in files if has_value(path)]
+
+
+def has_value(path: Path) -> bool:
+    try:
+        return path.is_file() and CORE.encode() in path.read_bytes()
+    except FileNotFoundError:  # the daemons' own files come and go
+        return False
 
 
 def processes(kind: str) -> dict[str, str]:
