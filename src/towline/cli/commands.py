@@ -11,6 +11,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
+    "push": ("towline.cli.transfer:push", "Bring files to the cluster's shared file system."),
+    "pull": ("towline.cli.transfer:pull", "Bring files of the cluster's shared file system home."),
     "spec": ("towline.cli.spec:spec", "Check descriptions of jobs, and print their schema."),
     "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),

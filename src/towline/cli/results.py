@@ -88,12 +88,17 @@ async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_j
 async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:
     news, start = StatusLine(quiet=quiet), time.monotonic()
     report = await job.pull_results(dest, progress=progress_printer(news))
-    news.say(_summary(report, time.monotonic() - start))
+    pull_summary(report, news, time.monotonic() - start)
+    return report
+
+
+def pull_summary(report: PullReport, news: StatusLine, seconds: float) -> None:
+    """Say what a pull brought, and what it did not."""
+    news.say(_summary(report, seconds))
     for refused in report.refused:
-        news.say(f"left on the cluster: {clean(refused)} (it leads out of the results, or is no file)")
+        news.say(f"left on the cluster: {clean(refused)} (it leads out of the directory, or is no file)")
     for grown in report.grown:
         news.say(f"still being written: {clean(grown)} (here is what it was at the beginning; pull again later)")
-    return report
 
 
 def _summary(report: PullReport, seconds: float) -> str:
@@ -102,7 +107,9 @@ def _summary(report: PullReport, seconds: float) -> str:
     return f"{files}, {size(report.bytes)}, in {report.destination} after {duration(seconds)}{kept}"
 
 
-def progress_printer(news: StatusLine, *, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
+def progress_printer(
+    news: StatusLine, doing: str = "pulling results", *, clock: Callable[[], float] = time.monotonic
+) -> Callable[[Progress], None]:
     """What shows a transfer's progress and its rate: always on a terminal, every few seconds elsewhere."""
     begin = last = clock()
     first: int | None = None
@@ -116,15 +123,15 @@ def progress_printer(news: StatusLine, *, clock: Callable[[], float] = time.mono
             return
         last = now
         rate = (progress.bytes_done - first) / (now - begin) if now > begin else 0.0
-        news.update(progress_text(progress, rate))
+        news.update(progress_text(progress, rate, doing))
 
     return show
 
 
-def progress_text(progress: Progress, rate: float = 0.0) -> str:
+def progress_text(progress: Progress, rate: float = 0.0, doing: str = "pulling results") -> str:
     """How far a transfer is: share, files, bytes, bytes per second."""
     share = f"{100 * progress.bytes_done // progress.bytes_total}%, " if progress.bytes_total else ""
     return (
-        f"pulling results: {share}{progress.files_done} of {progress.files_total} files, "
+        f"{doing}: {share}{progress.files_done} of {progress.files_total} files, "
         f"{size(progress.bytes_done)} of {size(progress.bytes_total)}{f', {size(int(rate))}/s' if rate else ''}"
     )

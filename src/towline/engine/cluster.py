@@ -24,6 +24,8 @@ from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
 from towline.engine.staging import code as staging
+from towline.engine.staging import pulling, pushing
+from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError, WaitTimedOut
@@ -153,6 +155,18 @@ class AsyncCluster:
             StagingFailed: it could not be written there.
         """
         await staging.bring(self._session, code, sent)
+
+    async def push(
+        self, local: Path, remote: str = "", *, progress: Callable[[Progress], None] | None = None
+    ) -> Pushed:
+        """Bring a file, or what a directory holds, to the cluster; see `towline.engine.staging.pushing.push`."""
+        return await pushing.push(self._session, local, remote, progress)
+
+    async def pull(
+        self, remote: str, local: Path | None = None, *, progress: Callable[[Progress], None] | None = None
+    ) -> PullReport:
+        """Bring a file or a directory of the cluster home; see `towline.engine.staging.pulling.pull`."""
+        return await pulling.pull(self._session, remote, local, progress)
 
     async def map(
         self,

@@ -18,6 +18,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster, AsyncJob
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
 from towline.engine.mapping import Work
+from towline.engine.staging.pushing import Pushed
 from towline.engine.submission import PATIENCE
 from towline.models.code import Code
 from towline.models.errors import UsageError
@@ -126,6 +127,19 @@ class Cluster:
     def send_code(self, code: Code, *, sent: Callable[[int], None] | None = None) -> None:
         """See `AsyncCluster.send_code`; `sent` is called in another thread."""
         self._loop.wait(self._cluster.send_code(code, sent=sent))
+
+    def push(
+        self, local: str | Path, remote: str = "", *, progress: Callable[[Progress], None] | None = None
+    ) -> Pushed:
+        """See `AsyncCluster.push`."""
+        return self._loop.wait(self._cluster.push(Path(local), remote, progress=progress))
+
+    def pull(
+        self, remote: str, local: str | Path | None = None, *, progress: Callable[[Progress], None] | None = None
+    ) -> PullReport:
+        """See `AsyncCluster.pull`."""
+        place = None if local is None else Path(local)
+        return self._loop.wait(self._cluster.pull(remote, place, progress=progress))
 
     def map(
         self,

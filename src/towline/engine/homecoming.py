@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from towline.engine.events import Progress, PullReport, ResultFile
@@ -25,16 +26,38 @@ _NAMED = 20
 
 async def list_results(session: Session, record: JobRecord) -> tuple[ResultFile, ...]:
     """The files below the job's results directory, sorted by path."""
-    return result_files(await _listed(session.remote, _place(record), record))
+    return result_files(await _listed(session.remote, _place(record), _origin(record)))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A directory on the cluster that is brought home.
+
+    Attributes:
+        path: the directory.
+        name: what it holds, for messages.
+        hint: what to do when it is not there.
+    """
+
+    path: str
+    name: str
+    hint: str
 
 
 async def pull(
     session: Session, record: JobRecord, dest: Path, *, progress: Callable[[Progress], None] | None
 ) -> PullReport:
     """Bring the results home below `dest`; what is there already stays, and what was begun goes on."""
+    return await bring_home(session, _origin(record), dest, progress=progress)
+
+
+async def bring_home(
+    session: Session, origin: Origin, dest: Path, *, progress: Callable[[Progress], None] | None
+) -> PullReport:
+    """Bring what a directory holds home below `dest`; what is there already stays, and what was begun goes on."""
     transfers = open_transfers(session.profile, session.remote)
     try:
-        return await _pulled(transfers, record, dest, progress)
+        return await _pulled(transfers, origin, dest, progress)
     except Unreachable as error:
         if host := session.profile.transfer_host:
             raise _no_mover(host, error) from error
@@ -44,13 +67,13 @@ async def pull(
 
 
 async def _pulled(
-    transfers: Transfers, record: JobRecord, dest: Path, progress: Callable[[Progress], None] | None
+    transfers: Transfers, origin: Origin, dest: Path, progress: Callable[[Progress], None] | None
 ) -> PullReport:
     refused: tuple[str, ...] = ()
 
     async def look() -> Tree:
         nonlocal refused
-        tree, refused = admit(await _listed(transfers.remote, transfers.there(_place(record)), record), FOLDER)
+        tree, refused = admit(await _listed(transfers.remote, transfers.there(origin.path), origin), FOLDER)
         return tree
 
     def told(files: int, files_total: int, count: int, total: int) -> None:
@@ -58,18 +81,23 @@ async def _pulled(
             progress(Progress(files, files_total, count, total))
 
     try:
-        report = await TreePull(transfers, _place(record), dest, told).run(look)
+        report = await TreePull(transfers, origin.path, dest, told).run(look)
     except OSError as error:
         raise TransferFailed(
-            f"the results of job {record.id} could not be written to {dest}",
+            f"{origin.name} could not be written to {dest}",
             why=str(error),
             fix="Free the place or choose another directory, then pull again; it goes on where it was.",
         ) from error
-    _check(record, report, refused)
+    _check(origin, report, refused)
     size = sum(file.state.size for file in report.tree.files)
     return PullReport(
         len(report.tree.files), size, dest, refused, report.received, report.kept, report.grown, report.way
     )
+
+
+def _origin(record: JobRecord) -> Origin:
+    hint = "See with `towline status` whether the job was ever submitted."
+    return Origin(_place(record), f"the results of job {record.id}", hint)
 
 
 def _place(record: JobRecord) -> str:
@@ -77,31 +105,31 @@ def _place(record: JobRecord) -> str:
     return f"{record.directory}/results" + ("" if record.task is None else f"/{record.task}")
 
 
-async def _listed(remote: Remote, directory: str, record: JobRecord) -> Tree:
+async def _listed(remote: Remote, directory: str, origin: Origin) -> Tree:
     outcome = await remote.run(Operation("list results", script("list-results"), (directory,)))
-    return parse_tree(expect_done(outcome, "listing the results", {_MISSING: _gone(record, directory)}))
+    return parse_tree(expect_done(outcome, "listing the results", {_MISSING: _gone(origin, directory)}))
 
 
-def _check(record: JobRecord, report: TreeReport, refused: Sequence[str]) -> None:
+def _check(origin: Origin, report: TreeReport, refused: Sequence[str]) -> None:
     folders = {f"{each.path or '.'}/": "it cannot be listed" for each in report.tree.unreadable}
     unreadable: Mapping[str, str] = {**folders, **report.unreadable}
     if unreadable:
         lines = [f"{name}: {why}" for name, why in sorted(unreadable.items())]
-        lines += [f"{name} was left there, too: it leads out of the results, or is no file" for name in refused]
+        lines += [f"{name} was left there, too: it leads out of the directory, or is no file" for name in refused]
         more = [f"and {len(lines) - _NAMED} more"] if len(lines) > _NAMED else []
         raise TransferFailed(
-            f"some results of job {record.id} could not be read on the cluster; the others were brought home",
+            f"some of {origin.name} could not be read on the cluster; the others were brought home",
             why="\n".join(lines[:_NAMED] + more),
             fix="Give yourself the right to read them there, then pull again.",
         )
 
 
-def _gone(record: JobRecord, directory: str) -> NotFound:
-    mapped = "" if directory == _place(record) else " Is `path_map` right for it?"
+def _gone(origin: Origin, directory: str) -> NotFound:
+    mapped = "" if directory == origin.path else " Is `path_map` right for it?"
     return NotFound(
-        f"job {record.id} has no results directory on the cluster",
+        f"{origin.name} cannot be found on the cluster",
         why=f"{directory} is not there or may not be read.{mapped}",
-        fix="See with `towline status` whether the job was ever submitted.",
+        fix=origin.hint,
     )
 
 

@@ -31,7 +31,7 @@ _WORDS = 4000
 _SOME = (0, 23, 24)
 """Exit statuses after which the rest is in place: all of it; some could not be read; some had vanished."""
 _PROGRESS = re.compile(rb"\s([0-9]+)\s+[0-9]+%\s.*?(?:xfr#([0-9]+)|$)")
-_RECEIVED = re.compile(rb"Total bytes received: ([0-9]+)")
+_MOVED = {False: re.compile(rb"Total bytes received: ([0-9]+)"), True: re.compile(rb"Total bytes sent: ([0-9]+)")}
 _LIFE = '(read -r line </dev/fd/"$towline_life"; kill -TERM 0) >/dev/null 2>&1 & '
 """Ends the whole group, rsync too, when this process is gone: it would go on to its end."""
 _FILTER = '"$@" | { while IFS= read -r line; do [ "$line" != "$towline_mark" ] || exec cat; done; }'
@@ -43,11 +43,11 @@ class Done:
     """What rsync did.
 
     Attributes:
-        received: bytes that it received.
+        moved: bytes that it received, or sent.
         failure: its words when it did not get through; files that it could not read are no failure.
     """
 
-    received: int
+    moved: int
     failure: str = ""
 
 
@@ -114,9 +114,42 @@ async def pull(
     Raises:
         Unreachable, AccessRefused, ConfigError: see `Lends`.
     """
-    mark = f"towline-{secrets.token_hex(16)}"
     partial = scratch / "rsync"
     partial.mkdir(parents=True, exist_ok=True)
+    ends = (f"towline:{_plain(root)}/", f"{dest}/")
+    return await _move(lender, ends, names, partial=str(partial), fds=(lock,), output=_Output(progress))
+
+
+async def push(
+    lender: Lends,
+    source: Path,
+    root: str,
+    names: Sequence[str],
+    *,
+    scratch: str,
+    progress: Callable[[int, int], None],
+) -> Done:
+    """Send files of a tree; each appears whole, in place of an older one of its name.
+
+    Args:
+        lender: the connection.
+        source: the tree here.
+        root: the directory on the other side, absolute.
+        names: paths below both; regular files.
+        scratch: an existing directory there for what is not whole yet.
+        progress: told the bytes and the number of files done.
+
+    Raises:
+        Unreachable, AccessRefused, ConfigError: see `Lends`.
+    """
+    ends = (f"{source}/", f"towline:{_plain(root)}/")
+    return await _move(lender, ends, names, partial=scratch, fds=(), output=_Output(progress, sends=True))
+
+
+async def _move(
+    lender: Lends, ends: tuple[str, str], names: Sequence[str], *, partial: str, fds: tuple[int, ...], output: _Output
+) -> Done:
+    mark = f"towline-{secrets.token_hex(16)}"
     async with lender.lend(f"exec /bin/sh -c 'echo {mark}; exec \"$@\"'") as ssh:
         life, ours = os.pipe()
         program = f"towline_mark={mark} towline_life={life}; {_LIFE}{_FILTER}"
@@ -125,15 +158,14 @@ async def pull(
             *("rsync", "--times", "--perms", "--chmod=u+rw,go-w,a-s", "--omit-dir-times", "--protect-args"),
             *("--blocking-io", f"--timeout={_SILENCE}"),  # `cat` in the filter knows no other I/O
             *("--files-from=-", "--from0", f"--partial-dir={partial}", f"--temp-dir={partial}"),
-            *("--info=progress2,stats2", "--no-human-readable", "-e", shell, f"towline:{_plain(root)}/", f"{dest}/"),
+            *("--info=progress2,stats2", "--no-human-readable", "-e", shell, *ends),
         )
-        output = _Output(progress)
         try:
-            status, words = await _run(argv, b"\0".join(map(os.fsencode, names)), (lock, life), output)
+            status, words = await _run(argv, b"\0".join(map(os.fsencode, names)), (*fds, life), output)
         finally:
             os.close(life)
             os.close(ours)
-    return Done(output.received, "" if status in _SOME else words or f"it ended with status {status}")
+    return Done(output.moved, "" if status in _SOME else words or f"it ended with status {status}")
 
 
 def _word(text: str) -> str:
@@ -176,10 +208,11 @@ async def _watch(stdout: asyncio.StreamReader, output: _Output) -> None:
 
 
 class _Output:
-    """Reads what rsync prints: again and again how far it is, and at the end what it received."""
+    """Reads what rsync prints: again and again how far it is, and at the end what it received or sent."""
 
-    def __init__(self, progress: Callable[[int, int], None]) -> None:
-        self.received = 0
+    def __init__(self, progress: Callable[[int, int], None], *, sends: bool = False) -> None:
+        self.moved = 0
+        self._sum = _MOVED[sends]
         self._progress = progress
         self._last = b""
 
@@ -187,8 +220,8 @@ class _Output:
         *lines, self._last = (self._last + piece).replace(b"\n", b"\r").split(b"\r")
         if found := next(filter(None, map(_PROGRESS.search, reversed(lines))), None):
             self._progress(int(found[1]), int(found[2] or 0))
-        if found := next(filter(None, map(_RECEIVED.match, lines)), None):
-            self.received = int(found[1])
+        if found := next(filter(None, map(self._sum.match, lines)), None):
+            self.moved = int(found[1])
 
 
 async def _last_words(stderr: asyncio.StreamReader) -> str:

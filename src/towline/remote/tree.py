@@ -286,7 +286,7 @@ class TreePull:
         names = [file.path for file in files]
         scratch = self._parts.folder
         done = await rsync.pull(lender, root, self._dest, names, scratch=scratch, lock=self._lock, progress=progress)
-        self._received += done.received
+        self._received += done.moved
         left = await asyncio.to_thread(_left_by_rsync, self._dest, files, before)
         if left:
             # The stream tells better why; and it gets through where rsync does not.

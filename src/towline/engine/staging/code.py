@@ -22,6 +22,7 @@ from towline.models.code import Code, CodeFile
 from towline.models.errors import NotFound, SpecError, StagingFailed
 from towline.remote import git
 from towline.remote.base import Ending, Operation
+from towline.remote.push import sum_line
 from towline.storage.scripts import script
 
 MOUNT = "/code"
@@ -187,14 +188,8 @@ def _parcel(code: Code, earlier: Mapping[str, CodeFile]) -> dict[str, bytes | Pa
         **{f"tree/{path}": code.folder / path for path, file in news.items() if file.target is None},
         "gone": _ended(gone),
         "links": _ended(links),
-        "sums": b"".join(_sum_line(path, file.digest) for path, file in news.items() if file.target is None),
+        "sums": b"".join(sum_line(path, file.digest) for path, file in news.items() if file.target is None),
     }
-
-
-def _sum_line(path: str, digest: str) -> bytes:
-    """A line for `sha256sum -c`, which wants a backslash in front where a name has to be written with some."""
-    name = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
-    return os.fsencode(f"{'' if name == path else chr(92)}{digest}  {name}\n")
 
 
 def _ended(texts: list[str]) -> bytes:
