@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from towline.models.fields import ClusterPath, Count, Line
+from towline.models.fields import ClusterPath, Count, Line, MemoryMiB
 from towline.models.image import Image
 from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
 from towline.models.values import check_absolute_path, check_job_name, check_token
@@ -177,6 +177,41 @@ class ClusterProfile(BaseModel):
     qos: Token | None = Field(default=None, description="Slurm QOS of jobs that name none.")
     image: Annotated[str, AfterValidator(_image)] | None = Field(
         default=None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
+    )
+    image_import: Literal["auto", "always", "never"] = Field(
+        default="auto",
+        description="Whether images of registries become files by a job of their own before a job starts: `auto` does "
+        "that where the cluster has `import_partition`; with `never` the job's own nodes pull them.",
+        json_schema_extra=_tao("SLURM_USE_SQSH"),
+    )
+    image_cache: Annotated[str, AfterValidator(_root)] | None = Field(
+        default=None,
+        description="Directory of these files on the shared file system; `images` below `root` when not given.",
+        json_schema_extra=_tao("SLURM_SQSH_CACHE_DIR"),
+    )
+    image_tags: Literal["check", "reuse"] = Field(
+        default="check",
+        description="Whether a tag's file counts only while the registry has the same image (`check`), or for ever.",
+        json_schema_extra=_tao("SLURM_FORCE_RECONVERT_LATEST"),
+    )
+    import_partition: Token = Field(
+        default="cpu",
+        description="Partition of the jobs that import images.",
+        json_schema_extra=_tao("SLURM_CONVERSION_PARTITION"),
+    )
+    import_account: Token | None = Field(
+        default=None, description="Account of the jobs that import images; `account` when not given."
+    )
+    import_cpus: Count = Field(default=4, description="CPUs of a job that imports an image.")
+    import_memory: MemoryMiB = Field(
+        default=16384,
+        description="Memory of a job that imports an image, for example 32G; a number is MiB.",
+        json_schema_extra=_tao("SLURM_CONVERSION_MEMORY_GB"),
+    )
+    import_time: Walltime = Field(
+        default=3600,
+        description="Walltime of a job that imports an image, for example 30m.",
+        json_schema_extra=_tao("SLURM_CONVERSION_TIMEOUT_MINUTES"),
     )
     mounts: Mounts = Field(
         default=(),

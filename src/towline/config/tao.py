@@ -33,8 +33,17 @@ _DEFAULTS: dict[str, object] = {
     "cpus_per_task": 16,
     "max_cpus_per_task": 128,
     "export": "all",
+    "image_tags": "reuse",
+    "import_time": "30m",
+    "import_memory": "32G",
 }
 _NUMBERS = frozenset({"gpus_per_node", "cpus_per_task", "max_cpus_per_task"})
+_SWITCHES = {
+    "restart": ("on-fault", "never"),
+    "image_import": ("auto", "never"),
+    "image_tags": ("check", "reuse"),
+}
+"""Settings with two words for what TAO's variables say with true and false."""
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -85,6 +94,9 @@ class TaoEnvironment:
             if name := next((name for name in setting.tao if name in self.variables), None):
                 values[setting.name] = _profile_value(setting, name, self.variables[name])
                 origins[setting.name] = self.origins[name]
+        if self.value(_REQUIRE_SQSH) and values.get("image_import") != "never":
+            values["image_import"] = "always"
+            origins["image_import"] = self.origins[_REQUIRE_SQSH.name]
         root = f"/lustre/fsw/portfolios/edgeai/users/{values.get('user', '')}"
         defaults: dict[str, object] = {**_DEFAULTS, "root": root}
         preset = Layer(defaults, dict.fromkeys(defaults, Origin(Source.PRESET, NAME)))
@@ -178,8 +190,13 @@ def _file(env: Mapping[str, str]) -> tuple[Path, dict[str, str]]:
 def _profile_value(setting: Setting, name: str, text: str) -> object:
     if setting.name == "time":
         return round(_number(name, text) * 3600)
-    if setting.name == "restart":
-        return "on-fault" if _switch(name, text) else "never"
+    if setting.name == "import_time":
+        return _whole(name, text) * 60
+    if setting.name == "import_memory":
+        return _whole(name, text) * 1024
+    if setting.name in _SWITCHES:
+        on, off = _SWITCHES[setting.name]
+        return on if _switch(name, text) else off
     return _whole(name, text) if setting.name in _NUMBERS else text
 
 
@@ -210,20 +227,11 @@ def _switch(name: str, text: str) -> bool:
     return word in _TRUE
 
 
-def _text(_name: str, text: str) -> str:
-    return text
-
-
+_REQUIRE_SQSH = TaoVariable("SLURM_REQUIRE_SQSH", _switch, False)
 VARIABLES: tuple[TaoVariable, ...] = (
     TaoVariable("SLURM_TIMEOUT_HOURS", _number, 3.8),
     TaoVariable("SLURM_USE_TIMEOUT", _switch, True),
     TaoVariable("SLURM_USE_SRUN_LOGS", _switch, False),
-    TaoVariable("SLURM_USE_SQSH", _switch, True),
-    TaoVariable("SLURM_SQSH_CACHE_DIR", _text, ""),
-    TaoVariable("SLURM_CONVERSION_PARTITION", _text, "cpu"),
-    TaoVariable("SLURM_CONVERSION_TIMEOUT_MINUTES", _whole, 30),
-    TaoVariable("SLURM_CONVERSION_MEMORY_GB", _whole, 32),
-    TaoVariable("SLURM_FORCE_RECONVERT_LATEST", _switch, False),
-    TaoVariable("SLURM_REQUIRE_SQSH", _switch, False),
+    _REQUIRE_SQSH,
 )
 """Every variable that no setting of a profile stands for."""

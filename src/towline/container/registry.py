@@ -88,13 +88,22 @@ def check_call(image: Image, setup: str = "") -> Call:
     Raises:
         ValueError: the image is a file.
     """
+    args = registry_arguments(image)
+    return Call("registry-check", script("registry-check"), args, _setup(setup))
+
+
+def registry_arguments(image: Image) -> tuple[str, str, str, str]:
+    """Registry, repository, tag or digest, and user, as the scripts ask for a manifest.
+
+    Raises:
+        ValueError: the image is a file.
+    """
     if image.is_file:
         raise ValueError(f"{image.path} is a file on the cluster, not an image in a registry")
     on_hub = image.registry in ("", DOCKER_HUB, "index.docker.io", _HUB)
     repository = f"library/{image.repository}" if on_hub and "/" not in image.repository else image.repository
     registry = _HUB if on_hub else image.registry
-    args = (registry, repository, image.digest or image.tag or "latest", image.user)
-    return Call("registry-check", script("registry-check"), args, _setup(setup))
+    return registry, repository, image.digest or image.tag or "latest", image.user
 
 
 def parse_manifest(stdout: str) -> Manifest:
@@ -106,6 +115,11 @@ def parse_manifest(stdout: str) -> Manifest:
     answer = parse_answer(stdout)
     if not answer.complete or not answer.has("check"):
         raise ValueError("the answer broke off")
+    return manifest_of(answer)
+
+
+def manifest_of(answer: Answer) -> Manifest:
+    """What an answer's frame `check` says."""
     return Manifest(
         url=answer.fact("check", "url"),
         first=_number(answer, "first"),

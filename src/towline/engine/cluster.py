@@ -17,6 +17,8 @@ from towline.engine.addressing import find_job
 from towline.engine.arrays import task_of
 from towline.engine.dependencies import settle
 from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.images.importing import with_imports
+from towline.engine.images.preparing import prepare
 from towline.engine.looking import looked_at
 from towline.engine.mapping import Work, map_spec
 from towline.engine.planning import check_plan, make_plan
@@ -96,10 +98,11 @@ class AsyncCluster:
         settled = await settle(self._session, spec)
         code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)
-        plan = make_plan(spec, self.profile, facts, job_id, settled, code)
+        prepared = await prepare(self._session, spec, facts)
+        plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
-            plan = make_plan(spec, self.profile, facts, job_id, settled, code)
+            plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared)
         return await looked_at(self._session, plan) if look else plan
 
     async def submit(
@@ -136,6 +139,7 @@ class AsyncCluster:
         check_plan(plan)
         if plan.code:
             await self.send_code(plan.code)
+        plan = await with_imports(self._session, plan)
         try:
             record = await submission.submit(self._session, plan, values, patience=patience, told=told)
         except SlurmRefused as error:

@@ -59,6 +59,7 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     spec = spec.model_copy(
         update={
             "image": _image(spec.image or profile.image, profile.root),
+            "roles": tuple(role.model_copy(update={"image": _image(role.image, profile.root)}) for role in spec.roles),
             "partition": spec.partition or profile.partition,
             "account": spec.account or profile.account,
             "qos": spec.qos or profile.qos,

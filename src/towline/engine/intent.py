@@ -26,8 +26,13 @@ def submission_of(session: Session, record: JobRecord, sbatch: tuple[str, ...] =
         sbatch=sbatch,
         intent=record.created,
         message_timeout=facts.message_timeout if facts else 10,
-        owner=f"{_user()}@{socket.gethostname()} pid {os.getpid()}",
+        owner=owner(),
     )
+
+
+def owner() -> str:
+    """Who submits, for the record of a claim."""
+    return f"{_user()}@{socket.gethostname()} pid {os.getpid()}"
 
 
 def _user() -> str:

@@ -7,8 +7,7 @@ import dataclasses
 from towline.engine.estimating import estimate
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
-from towline.engine.submission import required_paths
-from towline.models.image import Image
+from towline.engine.submission import image_paths, required_paths
 from towline.models.plan import Check, Plan, Verdict
 from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look
@@ -47,7 +46,7 @@ async def looked_at(session: Session, plan: Plan) -> Plan:
 def _judged(check: Check, plan: Plan, seen: Look) -> Check:
     if check.verdict is not Verdict.ON_SUBMIT:
         return check
-    images = {Image.parse(image).path for image in plan.spec.images}
+    images = image_paths(plan) & set(plan.required_paths)
     about = images if check.name == "image" else set(plan.required_paths) - images
     wrong = [
         *(f"{path} does not exist on the cluster" for path in seen.missing if path in about),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from towline.engine import arrays
+from towline.engine.images.diagnosis import with_reasons
 from towline.engine.outcomes import check_ending, expect_done, last_words
 from towline.engine.recovery import recover, settle_contest
 from towline.engine.session import Session
@@ -128,6 +129,8 @@ async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAns
     kept = await _forget_secrets(
         session, [record for record, evidence in known if evidence.files.secrets and record.task is None]
     )
+    explained = await with_reasons(session, [record for record, _ in known])
+    known = [(record, evidence) for record, (_, evidence) in zip(explained, known, strict=True)]
     now = {record.reference: record for record, _ in known}
     for record, evidence in known:
         if record.task is None:

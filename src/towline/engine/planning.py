@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
@@ -20,11 +20,35 @@ from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
 from towline.models.parts import Mount
-from towline.models.plan import Plan
+from towline.models.plan import Check, Plan, PlannedImage
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.slurm.batch import BatchJob, GpuRequest, render_batch
 from towline.slurm.commands import sbatch
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A spec's images of registries, as far as files are made of them.
+
+    Attributes:
+        images: those.
+        checks: one for each image, files too; empty when nothing is made.
+        notes: what was decided for the user, in sentences.
+    """
+
+    images: tuple[PlannedImage, ...] = ()
+    checks: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def started_from(self, reference: str) -> Image:
+        """The image that a container starts from."""
+        path = next((each.path for each in self.images if each.reference == reference), "")
+        return Image(path=path) if path else Image.parse(reference)
+
+
+AS_THEY_ARE = Prepared()
+"""Every image is started as it is named."""
 
 
 def make_plan(
@@ -34,6 +58,7 @@ def make_plan(
     job_id: str,
     settled: Settled = NO_DEPENDENCIES,
     code: Code | None = None,
+    prepared: Prepared = AS_THEY_ARE,
 ) -> Plan:
     """What a submission of the spec on that cluster will do.
 
@@ -44,6 +69,7 @@ def make_plan(
         job_id: the id that the job will have.
         settled: what became of the jobs that it depends on.
         code: the working tree that the spec names.
+        prepared: what files are made of its images.
 
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
@@ -53,25 +79,31 @@ def make_plan(
     spec = filled.spec.model_copy(update={"depends_on": settled.wanted})
     directory = f"{profile.root}/jobs/{job_id}"
     token = attempt_token(spec.name, job_id, 1)
-    needed = _needed_paths(spec)
+    needed = (*(image.path for image in prepared.images if image.ready), *_needed_paths(spec))
     spec = _with_code(spec, code) if code else spec
     required = tuple(path for path in needed if not _is_below(path, profile.unseen))
-    checks = [*check_spec(spec, facts, required), *unseen_paths([path for path in needed if path not in required])]
+    checks = check_spec(spec, facts, required)
+    if prepared.checks:
+        checks = (*prepared.checks, *(check for check in checks if check.name != "image"))
+    unseen = unseen_paths([path for path in needed if path not in required])
     return Plan(
         job_id=job_id,
         token=token,
         spec=spec,
         directory=directory,
         files={
-            **_files(spec, profile, job_id, directory, token, settled.terms),
+            **_files(spec, profile, job_id, directory, token, settled.terms, prepared),
+            **_image_list(prepared),
             **(staging.job_files(code) if code else {}),
         },
-        checks=(*checks, *settled.checks),
+        checks=(*checks, *unseen, *settled.checks),
         required_paths=required,
         sbatch=sbatch(f"{directory}/script/batch"),
-        notes=(*filled.notes, *(staging.notes(code) if code else ())),
+        notes=(*filled.notes, *prepared.notes, *(staging.notes(code) if code else ())),
         facts_asked=facts.asked,
         code=code,
+        images=prepared.images,
+        waits_for=settled.terms,
     )
 
 
@@ -112,14 +144,20 @@ def _is_below(path: str, directories: Sequence[str]) -> bool:
 
 
 def _files(
-    spec: JobSpec, profile: ClusterProfile, job_id: str, directory: str, token: str, dependency: str
+    spec: JobSpec,
+    profile: ClusterProfile,
+    job_id: str,
+    directory: str,
+    token: str,
+    dependency: str,
+    prepared: Prepared,
 ) -> dict[str, bytes]:
     launch = LaunchPlan(
         spec=spec,
         job_id=job_id,
         directory=directory,
-        container=_container(spec, spec.image, directory),
-        containers={role.name: _container(spec, role.image or spec.image, directory) for role in spec.roles},
+        container=_container(spec, spec.image, directory, prepared),
+        containers={role.name: _container(spec, role.image or spec.image, directory, prepared) for role in spec.roles},
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
@@ -131,11 +169,17 @@ def _files(
     }
 
 
-def _container(spec: JobSpec, image: str | None, directory: str) -> tuple[str, ...]:
+def _image_list(prepared: Prepared) -> dict[str, bytes]:
+    """Which files of the cache the job needs: `images` looks there for what is in use."""
+    lines = [f"{image.reference} {image.path}\n" for image in prepared.images]
+    return {"script/images": "".join(lines).encode()} if lines else {}
+
+
+def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepared) -> tuple[str, ...]:
     if not image:
         return ()
     mounts = merge_mounts(spec.mounts, own_mounts(directory))
-    return srun_options(Image.parse(image), mounts, workdir=spec.workdir, mount_home=spec.mount_home)
+    return srun_options(prepared.started_from(image), mounts, workdir=spec.workdir, mount_home=spec.mount_home)
 
 
 def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:

@@ -93,8 +93,14 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
 
 def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
     """What must be on the cluster before the plan's job is sent there."""
-    images = {Image.parse(image).path for image in plan.spec.images}
+    images = image_paths(plan)
     return tuple(RequiredPath(path, image=path in images) for path in plan.required_paths)
+
+
+def image_paths(plan: Plan) -> frozenset[str]:
+    """The squashfs files among the paths that the job needs."""
+    named = (Image.parse(image).path for image in plan.spec.images)
+    return frozenset([*filter(None, named), *(image.path for image in plan.images)])
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,25 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class PlannedImage:
+    """An image of a registry that the job starts from a file of the cluster's cache.
+
+    Attributes:
+        reference: the image as the job names it.
+        path: the file.
+        arch: the architecture of the nodes, as `uname -m` says it.
+        digest: what the registry says that it is now; empty when it was not asked.
+        ready: whether the file is there; else a job makes it first.
+    """
+
+    reference: str
+    path: str
+    arch: str
+    digest: str = ""
+    ready: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `submit` sends, byte for byte what `--dry-run` shows.
 
@@ -92,6 +111,8 @@ class Plan:
         facts_asked: when the site told of itself, in seconds since 1970 on this machine's clock; 0 for not known.
         estimate: when the job would start; None when the cluster was not asked.
         code: the working tree that is sent before the job, if it is not there yet; None for none.
+        images: the registry's images that it starts from files.
+        waits_for: the jobs that it waits for, as `sbatch --dependency` takes them; imports of images come on top.
     """
 
     job_id: str
@@ -106,6 +127,8 @@ class Plan:
     facts_asked: float = 0.0
     estimate: Estimate | None = None
     code: Code | None = None
+    images: tuple[PlannedImage, ...] = ()
+    waits_for: str = ""
 
     @property
     def script(self) -> str:

@@ -126,6 +126,21 @@ def submit_call(submission: Submission, setup: str = "") -> Call:
     return Call("submit", script("submit"), args, _setup(setup), survives=True)
 
 
+def import_call(cache: str, name: str, submission: Submission, files: Files, setup: str = "") -> Call:
+    """Have one job make an image, however many ask for it; read the answer with `towline.slurm.submission`.
+
+    Args:
+        cache: the directory of images.
+        name: the image's name there.
+        submission: the attempt; its directory is `<cache>/imports/<name>`.
+        files: name → content, for `script/` of that directory.
+        setup: the profile's shell line.
+    """
+    sent = {f"files/{_relative(path)}": content for path, content in files.items()}
+    args = (cache, name, *_attempt(submission))
+    return Call("image-import", script("image-import"), args, {**_setup(setup), **sent}, survives=True)
+
+
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:
     """Find out what became of an attempt whose answer was lost; nothing is submitted, and a second job of it ended.
 

@@ -28,9 +28,15 @@ MAX_LINE = 32_000
 """Bytes of an id list, far below the 128 KiB that Linux takes for one argument."""
 
 
-def sbatch(script: str) -> tuple[str, ...]:
-    """Submit the script; everything else stands in its directives."""
-    return ("sbatch", "--parsable", script)
+def sbatch(script: str, dependency: str = "") -> tuple[str, ...]:
+    """Submit the script; everything else stands in its directives.
+
+    Args:
+        script: its path.
+        dependency: what this submission alone has to wait for; it takes the place of the script's own.
+    """
+    waits = (f"--dependency={dependency}", "--kill-on-invalid-dep=yes") if dependency else ()
+    return ("sbatch", "--parsable", *waits, script)
 
 
 def squeue(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:

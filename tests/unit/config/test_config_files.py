@@ -93,7 +93,7 @@ def test_an_unknown_key_names_near_ones_and_the_file(write: Write, load: Load) -
     path = write("clusters.d/a.toml", one("a") + "partitoin = 'x'\n")
     with pytest.raises(ConfigError) as caught:
         load()
-    assert f"{path}: partitoin: there is no such setting; did you mean partition?" in caught.value.why
+    assert f"{path}: partitoin: there is no such setting; did you mean partition" in caught.value.why
 
 
 def test_a_wrong_value_names_file_and_key_and_all_are_told_at_once(write: Write, load: Load) -> None:

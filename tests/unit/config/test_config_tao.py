@@ -109,10 +109,9 @@ def test_hours_may_have_a_fraction(find: Find) -> None:
 
 
 def test_variables_without_a_setting_have_values_too() -> None:
-    found = read_tao({"SLURM_USE_SQSH": "False", "SLURM_CONVERSION_MEMORY_GB": "4"})
+    found = read_tao({"SLURM_USE_SRUN_LOGS": "True"})
     values = {variable.name: found.value(variable) for variable in VARIABLES}
-    assert values["SLURM_USE_SQSH"] is False
-    assert values["SLURM_CONVERSION_MEMORY_GB"] == 4
+    assert values["SLURM_USE_SRUN_LOGS"] is True
     assert values["SLURM_TIMEOUT_HOURS"] == 3.8
 
 
@@ -124,6 +123,24 @@ def test_resources_and_rules_of_the_preset(find: Find) -> None:
     assert (given.profile.gpus_per_node, given.profile.cpus_per_task) == (4, 8)
     assert given.profile.mail_user == "me@example.org"
     assert find(**NEEDED, SLURM_USE_REQUEUE="off").profile.restart == "never"
+
+
+def test_how_the_preset_makes_files_of_images(find: Find) -> None:
+    profile = find(**NEEDED).profile
+    assert (profile.image_import, profile.image_tags, profile.import_partition) == ("auto", "reuse", "cpu")
+    assert (profile.import_time, profile.import_memory, profile.image_cache) == (1800, 32768, None)
+    given = find(
+        **NEEDED,
+        SLURM_CONVERSION_PARTITION="prep",
+        SLURM_CONVERSION_TIMEOUT_MINUTES="45",
+        SLURM_CONVERSION_MEMORY_GB="4",
+        SLURM_SQSH_CACHE_DIR="/lustre/images",
+        SLURM_FORCE_RECONVERT_LATEST="true",
+        SLURM_REQUIRE_SQSH="true",
+    ).profile
+    assert (given.image_import, given.image_tags, given.import_partition) == ("always", "check", "prep")
+    assert (given.import_time, given.import_memory, given.image_cache) == (2700, 4096, "/lustre/images")
+    assert find(**NEEDED, SLURM_USE_SQSH="no", SLURM_REQUIRE_SQSH="yes").profile.image_import == "never"
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ ScriptName = Literal[
     "registry-login",
     "candidates",
     "registry-check",
+    "image-find",
+    "image-state",
+    "image-of",
+    "image-import",
+    "image-job",
 ]
 
 _INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MULTILINE)

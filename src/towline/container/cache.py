@@ -1,0 +1,174 @@
+"""The cache of images on the shared file system: what they are called there, and what a login host says of them.
+
+`<cache>/<name>.sqsh` is an image, `<cache>/<name>.note` what is recorded of it, `<cache>/imports/<name>` the jobs that
+have made it. A name is the reference in readable form, a hash of it, the architecture and the digest, so that a tag
+that moved is another file, and jobs go on with the one that they began with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from towline.container.reference import enroot_form, registry_form
+from towline.container.registry import Manifest, manifest_of, registry_arguments
+from towline.models.image import Image
+from towline.slurm.calls import Call
+from towline.slurm.doctor import parse_answer
+from towline.slurm.scripts import script
+
+UNKNOWN_DIGEST = "unknown"
+_READABLE = 100
+_HASH, _DIGEST = 10, 12
+_NAME = re.compile(r"[A-Za-z0-9_.-][A-Za-z0-9_.+-]*")
+
+
+@dataclass(frozen=True)
+class CachedImage:
+    """An image in the cache.
+
+    Attributes:
+        name: its file's name without `.sqsh`.
+        owner: uid.
+        size: bytes.
+        modified: seconds since 1970 on the file server's clock.
+        notes: what is recorded of it: `image`, `arch`, `digest`, `size`, `sha256`, `made`.
+    """
+
+    name: str
+    owner: int
+    size: int
+    modified: int
+    notes: Mapping[str, str]
+
+    @property
+    def arch(self) -> str:
+        """The architecture that its name tells."""
+        return self.name.rsplit("+", 2)[-2] if self.name.count("+") > 1 else ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether the file is as long as it was when it was made and checked."""
+        return self.notes.get("size") == str(self.size)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a login host says of one image.
+
+    Attributes:
+        uid: the user's own.
+        arches: architectures of the nodes, as `uname -m` says them.
+        images: what the cache has of it, newest first.
+        manifest: what the registry said; None when it was not asked.
+    """
+
+    uid: int
+    arches: tuple[str, ...]
+    images: tuple[CachedImage, ...]
+    manifest: Manifest | None = None
+
+    def cached(self, arch: str, digest: str = "") -> CachedImage | None:
+        """The newest image of that architecture, and of that digest if one is given, that is safe to use."""
+        wanted = f"+{digest_word(digest)}" if digest else ""
+        for image in self.images:
+            if image.arch == arch and image.name.endswith(wanted) and image.sound and image.owner in (0, self.uid):
+                return image
+        return None
+
+
+def stem_of(image: Image) -> str:
+    """What the names of all of an image's files begin with.
+
+    Raises:
+        ValueError: the image is a file.
+    """
+    full = registry_form(image)
+    tagged = f"{full} {image.tag} {image.user}"  # of one image by digest, and of what two users may see
+    readable = re.sub(r"[^A-Za-z0-9_.-]+", "+", full.partition("@")[0])[:_READABLE].strip("+.")
+    return f"{readable}+{hashlib.sha256(tagged.encode()).hexdigest()[:_HASH]}"
+
+
+def name_of(image: Image, arch: str, digest: str = "") -> str:
+    """The name of an image's file, without `.sqsh`.
+
+    Raises:
+        ValueError: the image is a file.
+    """
+    return f"{stem_of(image)}+{arch}+{digest_word(image.digest or digest)}"
+
+
+def digest_word(digest: str) -> str:
+    """The part of a name that stands for a digest."""
+    return digest.partition(":")[2][:_DIGEST] or UNKNOWN_DIGEST
+
+
+def check_name(name: str) -> str:
+    """The name itself if it can be one.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    if not _NAME.fullmatch(name) or name.startswith("."):
+        raise ValueError(f"{name!r} is not the name of an image in the cache")
+    return name
+
+
+def find_call(cache: str, image: Image, partitions: Sequence[str], *, ask: bool, setup: str = "") -> Call:
+    """Ask what the cache has of an image, what its registry says, and what the nodes are; read it with `parse_found`.
+
+    Raises:
+        ValueError: the image is a file.
+    """
+    args = (cache, stem_of(image), "yes" if ask else "no", ",".join(partitions), *registry_arguments(image))
+    return Call("image-find", script("image-find"), args, _setup(setup))
+
+
+def parse_found(stdout: str) -> Found:
+    """What was found.
+
+    Raises:
+        ValueError: the answer is not whole.
+    """
+    answer = parse_answer(stdout)
+    if not answer.complete or not answer.fact("images", "uid").isdecimal():
+        raise ValueError("the answer broke off")
+    notes: dict[str, dict[str, str]] = {}
+    for line in answer.all("images", "note"):
+        name, _, rest = line.partition(" ")
+        key, _, value = rest.partition("=")
+        notes.setdefault(name, {})[key] = value
+    images = [_cached(line, notes) for line in answer.all("images", "file")]
+    arches = answer.all("images", "arch") or (answer.fact("images", "machine"),)
+    return Found(
+        uid=int(answer.fact("images", "uid")),
+        arches=arches,
+        images=tuple(sorted(images, key=lambda each: each.modified, reverse=True)),
+        manifest=manifest_of(answer) if answer.has("check") else None,
+    )
+
+
+def _cached(line: str, notes: Mapping[str, Mapping[str, str]]) -> CachedImage:
+    name, owner, size, modified = line.split(" ")
+    return CachedImage(name, int(owner), int(size), int(modified), notes.get(name, {}))
+
+
+def image_file(image: Image, name: str, arch: str, digest: str) -> bytes:
+    """What `image-job.sh` reads: what it is to make, as sh text.
+
+    Raises:
+        ValueError: the image is a file.
+    """
+    notes = f"image={registry_form(image)}\narch={arch}\ndigest={image.digest or digest}\n"
+    values = {"image_uri": enroot_form(image), "image_arch": arch, "image_name": name, "image_notes": notes}
+    # None of these can hold a quotation mark: an image's grammar has none, and the others are words of the cluster.
+    if any("'" in value for value in values.values()):
+        raise ValueError(f"{registry_form(image)} cannot be passed on to a job")
+    return "".join(f"{key}='{value}'\n" for key, value in values.items()).encode()
+
+
+def _setup(line: str) -> dict[str, bytes | Path]:
+    return {"setup": f"{line}\n".encode()} if line.strip() else {}

@@ -1,0 +1,143 @@
+"""Which file a job's image is, and whether it is there: asked before anything is planned."""
+
+from __future__ import annotations
+
+import time
+
+from towline.config.profile import ClusterProfile
+from towline.container.cache import CachedImage, Found, find_call, name_of, parse_found
+from towline.container.registry import Manifest
+from towline.engine.checks import asked_partitions
+from towline.engine.defaults import fill_in, with_preset
+from towline.engine.outcomes import check_ending, last_words
+from towline.engine.planning import AS_THEY_ARE, Prepared
+from towline.engine.registry import problem
+from towline.engine.session import Session
+from towline.models.errors import RemoteFault
+from towline.models.image import Image
+from towline.models.plan import Check, PlannedImage, Verdict
+from towline.models.site import SiteFacts
+from towline.models.spec import JobSpec
+from towline.slurm.submission import environment_error
+
+OLD_DAYS = 30
+"""Days after which a tag's file that is reused without asking the registry is called old."""
+
+Decision = tuple["PlannedImage | None", Check, str]
+
+
+def cache_of(profile: ClusterProfile) -> str:
+    """The directory of images."""
+    return profile.image_cache or f"{profile.root}/images"
+
+
+async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared:
+    """What files are made of a spec's images; takes a round trip for each image of a registry.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
+    """
+    profile = session.profile
+    facts = with_preset(facts, profile)
+    spec = fill_in(spec, profile, facts).spec
+    pulled = [text for text in spec.images if not Image.parse(text).is_file]
+    if not pulled or profile.image_import == "never":
+        return AS_THEY_ARE
+    there = facts.partition(profile.import_partition)
+    if there is None:
+        return _nowhere(profile, facts) if profile.image_import == "always" else AS_THEY_ARE
+    partitions = [part.name for part in asked_partitions(spec, facts)]
+    found = {text: await find(session, Image.parse(text), partitions) for text in pulled}
+    decisions = [
+        decide(text, found[text], profile, time.time()) if text in found else _file(text) for text in spec.images
+    ]
+    return Prepared(
+        tuple(image for image, _, _ in decisions if image),
+        tuple(check for _, check, _ in decisions),
+        tuple(note for _, _, note in decisions if note),
+    )
+
+
+async def find(session: Session, image: Image, partitions: list[str]) -> Found:
+    """What the cluster has of an image, and what its registry says where that counts.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
+    """
+    profile = session.profile
+    ask = profile.image_tags == "check" and not image.digest
+    outcome = await session.call(find_call(cache_of(profile), image, partitions, ask=ask, setup=profile.setup))
+    check_ending(outcome, "looking for the image")
+    if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
+        raise error
+    try:
+        return parse_found(outcome.stdout.decode("utf-8", "replace"))
+    except ValueError as error:
+        why = last_words(outcome.stderr) or str(error)
+        raise RemoteFault("the cluster could not be asked for the image", why=why, fix="Try again.") from None
+
+
+def _nowhere(profile: ClusterProfile, facts: SiteFacts) -> Prepared:
+    there = ", ".join(part.name for part in facts.partitions)
+    evidence = f"images are imported on partition {profile.import_partition}, which {facts.cluster} does not have"
+    return Prepared(checks=(Check("image", Verdict.FAILS, evidence, f"Set `import_partition`; there are: {there}."),))
+
+
+def _file(text: str) -> Decision:
+    return None, Check("image", Verdict.ON_SUBMIT, f"{text} must be a squashfs image that you can read"), ""
+
+
+def decide(text: str, found: Found, profile: ClusterProfile, now: float) -> Decision:
+    """The file that an image becomes, the verdict on it, and what the user should know.
+
+    Args:
+        text: the image as the job names it.
+        found: what the cluster said.
+        profile: the cluster's settings.
+        now: seconds since 1970.
+    """
+    image = Image.parse(text)
+    if len(found.arches) != 1:
+        kinds = " and ".join(found.arches)
+        evidence = f"the nodes are {kinds}, so {text} is pulled from its registry when the job starts"
+        return None, Check("image", Verdict.CANNOT_TELL, evidence), ""
+    (arch,) = found.arches
+    manifest = found.manifest
+    if manifest is not None and not manifest.found:
+        return _unanswered(text, arch, found, manifest, profile)
+    digest = image.digest or (manifest.digest if manifest else "")
+    cached = found.cached(arch, digest)
+    if cached:
+        return _ready(text, cached, profile, _old(text, cached, now) if not digest else "")
+    return _to_import(text, arch, digest, profile)
+
+
+def _unanswered(text: str, arch: str, found: Found, manifest: Manifest, profile: ClusterProfile) -> Decision:
+    """The registry does not give the image now: what is in the cache counts, or the refusal does."""
+    error = problem(manifest, text)
+    why = f"{error.what}: {error.why}" if error and manifest.curl else "there is no curl on the login host to ask with"
+    if cached := found.cached(arch):
+        return _ready(text, cached, profile, f"{text} was not compared with its registry: {why}")
+    if manifest.code and error:
+        return None, Check("image", Verdict.FAILS, why, error.fix), ""
+    planned, check, _ = _to_import(text, arch, "", profile)
+    return planned, Check("image", Verdict.CANNOT_TELL, f"{check.evidence}; {why}"), ""
+
+
+def _ready(text: str, cached: CachedImage, profile: ClusterProfile, note: str) -> Decision:
+    path = f"{cache_of(profile)}/{cached.name}.sqsh"
+    planned = PlannedImage(text, path, cached.arch, cached.notes.get("digest", ""), ready=True)
+    return planned, Check("image", Verdict.ON_SUBMIT, f"{text} is in the cache: {path}"), note
+
+
+def _to_import(text: str, arch: str, digest: str, profile: ClusterProfile) -> Decision:
+    path = f"{cache_of(profile)}/{name_of(Image.parse(text), arch, digest)}.sqsh"
+    evidence = f"a job on {profile.import_partition} makes {path} of {text} before this one starts"
+    return PlannedImage(text, path, arch, digest), Check("image", Verdict.OK, evidence), ""
+
+
+def _old(text: str, cached: CachedImage, now: float) -> str:
+    days = int((now - cached.modified) / 86400)
+    if days < OLD_DAYS:
+        return ""
+    return f"the file of {text} is {days} days old, and its registry was not asked; `towline images pull` renews it"

@@ -1,0 +1,25 @@
+#!/bin/sh
+# image-import.sh CACHE NAME ATTEMPT TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…: has one Slurm job make an image, however
+# many ask for it. ./files holds what goes into <cache>/imports/<name>; the attempt is claimed as those of other jobs are.
+# shellcheck source=src/towline/slurm/scripts/common.sh
+. ./common.sh
+# shellcheck source=src/towline/slurm/scripts/lookup.sh
+. ./lookup.sh
+# shellcheck source=src/towline/slurm/scripts/attempt.sh
+. ./attempt.sh
+# shellcheck source=src/towline/slurm/scripts/own.sh
+. ./own.sh
+
+tl_cache=$1 tl_import=$1/imports/$2
+shift 2
+find_slurm
+mkdir -p "$tl_import/attempts" "$tl_import/script" "$tl_import/slurm-logs" 2>./make.err || write_failed ./make.err
+for tl_place in "$tl_cache" "$tl_cache/imports" "$tl_import" "$tl_import/script" "$tl_import/attempts"; do
+    check_own "$tl_place"
+done
+# Others may write the same at the same time; each file appears whole.
+for tl_path in ./files/*; do
+    tl_part=$tl_import/script/.${tl_path##*/}.$tl_host.$$
+    { cp "$tl_path" "$tl_part" && mv -f "$tl_part" "$tl_import/script/${tl_path##*/}"; } 2>./make.err || write_failed ./make.err
+done
+submit_attempt "$tl_import" "$@"

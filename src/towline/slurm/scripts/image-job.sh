@@ -1,0 +1,117 @@
+#!/bin/sh
+# The job that makes one image: TOWLINE_JOB_DIR is <cache>/imports/<name>, TOWLINE_ATTEMPT the attempt. What it is to make
+# stands in script/image: image_uri, image_arch (as `uname -m` says it), image_name and image_notes.
+# Records below attempts/<n>: claim, stage, progress (bytes made so far), log (Enroot's words), end.
+set -u
+umask 077
+# shellcheck source=src/towline/slurm/scripts/imports.sh
+. ./imports.sh
+
+failed=1 duplicate=120
+here=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT
+cache=${TOWLINE_JOB_DIR%/imports/*}
+image_uri='' image_arch='' image_name='' image_notes=''
+# shellcheck source=/dev/null
+. "$TOWLINE_JOB_DIR/script/image"
+# In the cache's own directory, so that renaming is all that is left to do; no image's name begins with a dot.
+part=$cache/.$image_name.$SLURM_JOB_ID.part
+scratch='' worker='' reporter=''
+
+# put NAME LINE…: a record that is whole or not there.
+put() {
+    put_name=$1
+    shift
+    { printf '%s\n' "$@" >"$here/.$put_name" && mv -f "$here/.$put_name" "$here/$put_name"; } 2>/dev/null
+}
+
+# The claim that attempt.sh looks for: a hard link to a finished file, once.
+claim() {
+    printf '%s\n' "$SLURM_JOB_ID" >"$here/.claim.$SLURM_JOB_ID"
+    ln "$here/.claim.$SLURM_JOB_ID" "$here/claim" 2>/dev/null
+    [ -e "$here/claim" ] || (set -C && cat "$here/.claim.$SLURM_JOB_ID" >"$here/claim") 2>/dev/null
+    rm -f "$here/.claim.$SLURM_JOB_ID"
+    read -r owner <"$here/claim"
+    [ "$owner" = "$SLURM_JOB_ID" ] || exit "$duplicate"
+}
+
+# room PATH: KiB that are free there.
+room() { df -Pk "$1" 2>/dev/null | awk 'NR > 1 { print $(NF - 2) }' | tail -n 1; }
+
+# fail STAGE CODE: the last record, and what Enroot said for people who read the job's own log.
+fail() {
+    [ ! -f "$here/log" ] || cat "$here/log" >&2
+    put end "code=$2" "stage=$1" "cache=$(room "$cache") $cache" "scratch=$(room "${scratch:-/tmp}") ${scratch%/*}" "host=$(uname -n)"
+    exit "$failed"
+}
+
+clean() {
+    [ -z "$reporter" ] || kill "$reporter" 2>/dev/null
+    rm -f "$part"
+    [ -z "$scratch" ] || { chmod -R u+rwX "$scratch" 2>/dev/null; rm -rf "$scratch"; }
+}
+
+# shellcheck disable=SC2317  # called from a trap
+stop() {
+    trap '' TERM INT
+    [ -z "$worker" ] || kill "$worker" 2>/dev/null
+    fail stopped 143
+}
+
+# Earlier jobs that were killed have left parts behind; one that a node cut off the network still writes loses its own.
+clear_leftovers() {
+    for old in "$cache/.$image_name".*.part; do
+        [ ! -e "$old" ] || rm -f "$old"
+    done
+    rm -f "$here/end" "$here/log" "$here/stage" "$here/progress"
+}
+
+report() {
+    while sleep 2; do
+        put progress "$(du -sk "$scratch" "$part" 2>/dev/null | awk '{ sum += $1 } END { print sum * 1024 }')"
+    done
+}
+
+# run COMMAND…: in the background, for a signal must reach this shell at once.
+run() {
+    "$@" </dev/null >>"$here/log" 2>&1 &
+    worker=$!
+    wait "$worker"
+    code=$?
+    worker=
+    return "$code"
+}
+
+check() {
+    is_whole "$part" || return 1
+    ! command -v unsquashfs >/dev/null 2>&1 || unsquashfs -s "$part" >/dev/null 2>>"$here/log"
+}
+
+keep() {
+    size=$(stat -c %s "$part") sum=$(sha256sum "$part" | cut -d ' ' -f 1)
+    note=$cache/.$image_name.note.$SLURM_JOB_ID
+    printf '%ssize=%s\nsha256=%s\nmade=%s\nslurm=%s\n' "$image_notes" "$size" "$sum" "$(date +%s)" "$SLURM_JOB_ID" >"$note" &&
+        mv -f "$part" "$cache/$image_name.sqsh" && mv -f "$note" "$cache/$image_name.note"
+}
+
+claim
+clear_leftovers
+trap clean EXIT
+trap stop TERM INT
+# Another attempt may have made it since this one was asked for.
+if is_whole "$cache/$image_name.sqsh" && [ -f "$cache/$image_name.note" ]; then
+    put end "code=0" "stage=done" "host=$(uname -n)"
+    exit 0
+fi
+scratch=$(mktemp -d "${SLURM_TMPDIR:-${TMPDIR:-/tmp}}/towline-import.XXXXXXXXXX") || fail scratch 1
+mkdir "$scratch/cache" "$scratch/temp"
+export ENROOT_TEMP_PATH="$scratch/temp" ENROOT_CACHE_PATH="$scratch/cache"
+put stage import
+command -v enroot >/dev/null 2>&1 || fail no-enroot 127
+report &
+reporter=$!
+run enroot import --arch "$image_arch" --output "$part" -- "$image_uri" || fail import "$code"
+put stage check
+check || fail check 1
+put stage keep
+keep 2>>"$here/log" || fail keep 1
+put end "code=0" "stage=done" "size=$size" "host=$(uname -n)"

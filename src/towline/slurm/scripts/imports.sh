@@ -1,0 +1,63 @@
+#!/bin/sh
+# The cache of images, and the jobs that fill it. `<cache>/<name>.sqsh` is an image with its notes in `<name>.note`;
+# `<cache>/imports/<name>/attempts/<n>` are the Slurm jobs that have tried to make it, one after another.
+
+# newest_import DIR: sets tl_n, 0 for none.
+newest_import() {
+    tl_n=0
+    while [ -d "$1/attempts/$((tl_n + 1))" ]; do tl_n=$((tl_n + 1)); done
+}
+
+# import_id DIR N: prints the Slurm id of an attempt, `-` while it has none.
+import_id() {
+    tl_word=-
+    for tl_file in claim submit; do
+        if [ -f "$1/attempts/$2/$tl_file" ] && [ ! -h "$1/attempts/$2/$tl_file" ]; then
+            tl_word=$(sed -n '1s/^\([0-9][0-9]*\).*/\1/p' "$1/attempts/$2/$tl_file")
+            break
+        fi
+    done
+    printf '%s' "${tl_word:--}"
+}
+
+# import_state DIR N ID: `ended` when the job has said how it went, else what the queue says: `alive`, `gone` or `unknown`;
+# `open` when it is not known to be a job yet.
+import_state() {
+    if [ -f "$1/attempts/$2/end" ]; then
+        printf ended
+    elif [ "$3" = - ]; then
+        printf open
+    elif tl_rows=$(squeue --noheader --all --states=all "--jobs=$3" --format='%i|%T|%r' 2>./look.err </dev/null); then
+        if [ -n "$(printf '%s\n' "$tl_rows" | living)" ]; then printf alive; else printf gone; fi
+    elif grep -qi 'invalid job id' ./look.err; then
+        printf gone
+    else
+        printf unknown
+    fi
+}
+
+# tell_import NAME DIR N: a frame with how an attempt is doing, and one with its last words.
+tell_import() {
+    tl_job=$(import_id "$2" "$3")
+    printf '@fact import-%s\n>number %s\n>slurm %s\n>state %s\n' "$1" "$3" "$tl_job" "$(import_state "$2" "$3" "$tl_job")"
+    for tl_file in stage progress end; do
+        [ ! -f "$2/attempts/$3/$tl_file" ] || sed "s/^/>$tl_file /" "$2/attempts/$3/$tl_file"
+    done
+    [ ! -f "$2/attempts/$3/log" ] || tail -n 30 "$2/attempts/$3/log" | tr '\r' '\n' | tail -n 30 | cut -c 1-500 | sed 's/^/>log /'
+}
+
+# tell_image CACHE NAME: whether the image is there, and its newest import.
+tell_image() {
+    printf '@fact image-%s\n' "$2"
+    if is_whole "$1/$2.sqsh"; then stat -c '>size %s' "$1/$2.sqsh"; fi
+    newest_import "$1/imports/$2"
+    [ "$tl_n" -eq 0 ] || tell_import "$2" "$1/imports/$2" "$tl_n"
+}
+
+# is_whole FILE: a squashfs file as long as its superblock says (squashfs_fs.h: bytes_used, 8 bytes from 40 on).
+is_whole() {
+    [ -f "$1" ] && [ "$(head -c 4 "$1" 2>/dev/null)" = hsqs ] || return 1
+    tl_used=$(od -An -t u8 -j 40 -N 8 "$1" 2>/dev/null | tr -d ' ')
+    tl_size=$(stat -L -c %s "$1" 2>/dev/null)
+    [ "${tl_used:-0}" -ge 96 ] && [ "${tl_size:-0}" -ge "$tl_used" ]
+}

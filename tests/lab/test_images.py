@@ -1,0 +1,151 @@
+"""Images of registries become files by a job of their own, before any GPU is allocated."""
+
+from __future__ import annotations
+
+import secrets
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faulty import as_alice, fault
+from tests.lab.terminal import COMMAND, Terminal
+from towline.lab import Lab
+
+OPEN, LOCKED = "registry.lab:5000", "registry.lab:5001"
+CREDENTIALS = "/home/alice/.config/enroot/.credentials"
+GPU = ("--gpus-per-node", "1", "--time", "2m")
+
+
+@dataclass
+class Site:
+    """The lab with a cache of its own, and the jobs that Slurm has seen since."""
+
+    lab: Lab
+    towline: Terminal
+    cache: str
+    first: int
+
+    def jobs(self) -> list[tuple[str, str, int, int]]:
+        """Partition, state's first word, start and end of each job since the test began; 0 for never."""
+        fields = "JobIDRaw,Partition,State,Start,End"
+        shown = as_alice(self.lab, f"SLURM_TIME_FORMAT=%s sacct -X -n -P -S now-1hours --format={fields}")
+        rows = [line.split("|") for line in shown.splitlines()]
+        return [
+            (row[1], row[2].split()[0], _number(row[3]), _number(row[4])) for row in rows if int(row[0]) >= self.first
+        ]
+
+    def allocated(self, partition: str) -> list[tuple[int, int]]:
+        """Start and end of the jobs that ever had nodes there."""
+        return [(start, end) for part, _, start, end in self.jobs() if part == partition and start]
+
+    def files(self) -> list[str]:
+        """What lies in the cache, parts too."""
+        return as_alice(self.lab, f"ls -A {self.cache} 2>/dev/null || true").split()
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+@pytest.fixture
+def site(lab: Lab, tmp_path: Path) -> Iterator[Site]:
+    cache = f"/lustre/alice/labtest-images-{secrets.token_hex(4)}"
+    as_alice(lab, f"rm -f {CREDENTIALS}")
+    towline = Terminal(tmp_path / "state", {"TOWLINE_IMAGE_CACHE": cache})
+    yield Site(lab, towline, cache, int(as_alice(lab, "scontrol show config | sed -n 's/^NEXT_JOB_ID *= *//p'")))
+    as_alice(lab, f"rm -rf {cache} {CREDENTIALS}")
+
+
+def test_the_allocation_begins_when_the_image_is_there(site: Site) -> None:
+    run = ("run", "--image", f"{OPEN}/demo:latest", *GPU, "--", "sh", "-c", "cat /etc/os-release")
+    first = site.towline(*run)
+    assert first.code == 0, first
+    assert "ID=lab" in first.out
+    (imported,), (began, _) = site.allocated("cpu"), site.allocated("batch")[0]
+    assert imported[1] <= began
+    names = site.files()
+    assert [name for name in names if name.endswith(".sqsh")] == [
+        name.replace(".note", ".sqsh") for name in names if name.endswith(".note")
+    ]
+    second = site.towline(*run)
+    assert second.code == 0, second
+    assert len(site.allocated("cpu")) == 1, "it is imported once"
+
+
+def test_a_plan_tells_the_file_and_makes_nothing(site: Site) -> None:
+    plan = site.towline("plan", "--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    assert plan.code == 0, plan
+    assert f"a job on cpu makes {site.cache}/registry.lab+5000+demo+latest+" in plan.out
+    assert site.files() == []
+    assert site.jobs() == []
+
+
+def test_what_a_registry_refuses_is_told_before_anything_is_submitted(site: Site, lab: Lab) -> None:
+    no_key = site.towline("run", "--image", f"{LOCKED}/demo:latest", *GPU, "--", "true")
+    assert no_key.code == 65
+    assert f"fix: towline registry login {LOCKED} --user NAME" in no_key.err
+    login = [*COMMAND, "registry", "login", LOCKED, "--user", "puller"]
+    subprocess.run(login, input="wrong", env=site.towline.env(), text=True, check=True, capture_output=True, timeout=60)
+    wrong = site.towline("run", "--image", f"{LOCKED}/demo:latest", *GPU, "--", "true")
+    assert wrong.code == 65
+    assert "machine registry.lab login puller" in wrong.err
+    unknown = site.towline("run", "--image", f"{OPEN}/demo:nosuch", *GPU, "--", "true")
+    assert unknown.code == 65
+    assert "404" in unknown.err
+    assert site.jobs() == []
+    password = (lab.paths.root / "keys" / "registry-password").read_text()
+    subprocess.run(
+        login, input=password, env=site.towline.env(), text=True, check=True, capture_output=True, timeout=60
+    )
+    right = site.towline("run", "--image", f"{LOCKED}/demo:latest", *GPU, "--", "true")
+    assert right.code == 0, right
+
+
+def test_an_import_that_fails_takes_the_waiting_job_with_it_and_tells_enroots_words(site: Site) -> None:
+    """Without a client, too: the jobs are submitted one after another, and only then somebody looks."""
+    site.towline.environment["TOWLINE_IMAGE_TAGS"] = "reuse"
+    asked = {
+        f"{LOCKED}/demo:latest": "Authenticating with user: <anonymous>",
+        f"{OPEN}/demo:nosuch": "manifests/nosuch returned error code: 404 Not Found",
+        "registry.lab:5999/demo:latest": "curl: (7) Failed to connect to registry.lab port 5999",
+    }
+    jobs = {image: site.towline.submit("--image", image, *GPU, "--", "true") for image in asked}
+    for image, words in asked.items():
+        ended = site.towline.until(jobs[image], lambda job: job["state"] not in ("pending", "submitting"))
+        assert ended["state"] == "cancelled"
+        assert f"its image {image} could not be imported" in ended["note"]
+        assert words in ended["note"]
+    assert site.allocated("batch") == []
+    assert [name for name in site.files() if name != "imports"] == []
+
+
+def test_an_import_that_was_killed_does_not_stand_in_the_way_of_the_next(site: Site, lab: Lab) -> None:
+    blocker = as_alice(lab, "sbatch --parsable -p cpu --exclusive -t 2 -o /dev/null --wrap 'sleep 300'")
+    job = site.towline.submit("--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    as_alice(lab, f"squeue -h -p cpu -t PD -o %i --me | xargs scancel; scancel {blocker}")
+    ended = site.towline.until(job, lambda job: job["state"] not in ("pending", "submitting"))
+    assert ended["state"] == "cancelled"
+    assert "was ended before it was done" in ended["note"]
+    again = site.towline("run", "--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    assert again.code == 0, again
+
+
+def test_many_at_once_cause_one_import(site: Site) -> None:
+    words = ("run", "--detach", "--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    clients = [site.towline.start(*words) for _ in range(4)]
+    assert [client.wait(120) for client in clients] == [0] * 4, [client.communicate() for client in clients]
+    for client in clients:
+        out, _ = client.communicate()
+        assert site.towline("wait", out.strip()).code == 0
+    assert len(site.allocated("cpu")) == 1
+
+
+def test_a_full_disk_is_told_and_nothing_is_submitted(site: Site, lab: Lab) -> None:
+    with fault(lab, "disk-full"):
+        full = site.towline("run", "--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    assert full.code == 73, full
+    assert "full" in full.err
+    assert site.jobs() == []
