@@ -13,6 +13,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
     "push": ("towline.cli.transfer:push", "Bring files to the cluster's shared file system."),
     "pull": ("towline.cli.transfer:pull", "Bring files of the cluster's shared file system home."),
+    "rm": ("towline.cli.clean:rm", "Remove jobs that have ended, with logs and results."),
+    "gc": ("towline.cli.clean:gc", "Show what could be removed on the cluster, or remove it."),
     "spec": ("towline.cli.spec:spec", "Check descriptions of jobs, and print their schema."),
     "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),

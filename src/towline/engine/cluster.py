@@ -25,8 +25,9 @@ from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
+from towline.engine.staging import cleaning, pulling, pushing
 from towline.engine.staging import code as staging
-from towline.engine.staging import pulling, pushing
+from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.models.code import Code
@@ -38,6 +39,7 @@ from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 from towline.models.values import Json
 from towline.remote.base import Remote
+from towline.storage.usage import Item, Wish
 
 
 class AsyncCluster:
@@ -195,6 +197,22 @@ class AsyncCluster:
             SpecError: an item is of the wrong kind, or the function needs more than its own text; else as `submit`.
         """
         return await self.submit(map_spec(work, items, limit=limit, **fields), secrets=secrets)
+
+    async def removable(self, wish: Wish) -> tuple[Item, ...]:
+        """What on the cluster nobody uses any more, and is wished to go; nothing is removed."""
+        return await cleaning.candidates(self._session, wish)
+
+    async def clean(self, paths: Sequence[str]) -> Removed:
+        """Remove what `removable` named, unless it is in use after all."""
+        return await cleaning.remove(self._session, paths)
+
+    async def remove(self, jobs: Sequence[AsyncJob]) -> Removed:
+        """Remove jobs that have ended, with logs and results, and forget them here.
+
+        Raises:
+            UsageError: one has not ended.
+        """
+        return await cleaning.remove_jobs(self._session, [job.record for job in jobs])
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """This store's jobs on the cluster after one poll: those that have not ended, or all."""

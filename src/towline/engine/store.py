@@ -156,6 +156,13 @@ class Store:
             if changed.rowcount:
                 _put_attempts(db, record)
 
+    def remove(self, job_ids: Iterable[str]) -> None:
+        """Forget jobs."""
+        with self._writing() as db:
+            for job_id in job_ids:
+                db.execute("DELETE FROM attempts WHERE job = ?", (job_id,))
+                db.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+
     def job(self, job_id: str) -> JobRecord | None:
         """The job of that id, or None."""
         return next(iter(self._jobs("WHERE id = ?", (job_id,))), None)
