@@ -143,3 +143,34 @@ def test_results_come_over_the_host_for_transfers(lab: Lab, towline: Terminal, t
     assert shut.code == 74, shut
     assert "a: " in shut.err
     assert [path.name for path in (tmp_path / "rest").iterdir()] == ["d"]
+
+
+STEPS = """
+import os, pathlib, time
+root = pathlib.Path(os.environ["TOWLINE_RESULTS_DIR"])
+(root / "sub").mkdir()
+(root / "sub" / "1.pt").write_text("one")
+(root / "skipped.txt").write_text("no")
+writing = (root / "2.pt").open("w")
+while not (root / "go").exists():
+    print("x", file=writing, flush=True)
+    time.sleep(0.2)
+writing.close()
+"""
+
+
+def test_results_come_home_while_the_job_runs_and_what_is_being_written_comes_whole(
+    lab: Lab, towline: Terminal, tmp_path: Path
+) -> None:
+    job = towline.submit("--", "python3", "-c", STEPS)
+    home = tmp_path / "home"
+    pulling = towline.start("results", job, "--pull", str(home), "--only", "*.pt", "--follow", "--json")
+    with pulling:
+        wait_until(lambda: (home / "sub" / "1.pt").exists(), pulling)
+        assert not (home / "2.pt").exists()
+        on_login(lab, "touch", f"{towline.job(job)['directory']}/results/go")
+        out, err = pulling.communicate(timeout=100)
+    assert pulling.returncode == 0, err
+    assert set((home / "2.pt").read_text()) == {"x", "\n"}
+    assert sorted(path.name for path in home.rglob("*") if path.is_file()) == ["1.pt", "2.pt"]
+    assert len(out.splitlines()) >= 2

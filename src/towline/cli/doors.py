@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from towline.cli.output import StatusLine
-from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
@@ -43,8 +43,12 @@ class Job(Protocol):
     async def results(self) -> tuple[ResultFile, ...]: ...  # noqa: D102
 
     async def pull_results(  # noqa: D102
-        self, dest: Path, *, progress: Callable[[Progress], None] | None = None
+        self, dest: Path, *, only: Sequence[str] = ..., progress: Callable[[Progress], None] | None = None
     ) -> PullReport: ...
+
+    def keep_pulling(  # noqa: D102
+        self, dest: Path, *, only: Sequence[str] = ..., progress: Callable[[Progress], None] | None = None
+    ) -> AsyncIterator[PullReport | NoAnswer]: ...
 
 
 class Cluster(Protocol):

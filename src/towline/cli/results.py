@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,9 @@ from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
 from towline.cli.output import StatusLine, duration, moment, size, table
 from towline.cli.terminal import clean
-from towline.engine.events import Progress, PullReport, ResultFile
+from towline.cli.wording import no_answer
+from towline.engine.events import NoAnswer, Progress, PullReport, ResultFile
+from towline.models.errors import UsageError
 
 _NEWS_EVERY, _PLAIN_NEWS_EVERY = 0.1, 10.0
 """Seconds between two looks at the progress on a terminal, and between two lines of it elsewhere."""
@@ -29,15 +32,28 @@ def _destination(context: click.Context, parameter: click.Parameter, value: str 
 
 @click.command(
     epilog=examples(
-        "towline results k3v9x2m4q", "towline results train --pull ./results", "towline results 41 42 --json"
+        "towline results k3v9x2m4q",
+        "towline results train --pull ./results",
+        "towline results train --pull ./results --only '*.pt' --only logs/ --follow",
+        "towline results 41 42 --json",
     ),
     context_settings=CONTEXT,
 )
 @jobs_argument
 @click.option("--pull", metavar="DEST", callback=_destination, help="Bring the files home into this directory.")
+@click.option("--only", metavar="GLOB", multiple=True, help="Bring only these, for example '*.pt' or checkpoints/.")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended; files come once they are whole.")
 @cluster_option
 @json_option
-def results(jobs: tuple[str, ...], pull: Path | None, cluster: str | None, as_json: bool) -> None:
+def results(
+    *,
+    jobs: tuple[str, ...],
+    pull: Path | None,
+    only: tuple[str, ...],
+    follow: bool,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
     """List what jobs have made, or bring it home.
 
     A job is given by id, Slurm id or name. Its results are what it left in the directory that it knows as
@@ -45,7 +61,14 @@ def results(jobs: tuple[str, ...], pull: Path | None, cluster: str | None, as_js
     with the same size and time are not sent again. After a cut or Ctrl-C the same command goes on where it was. Several
     jobs get a directory each in it, named by their ids.
     """
-    run_loop(_pull(jobs, pull.absolute(), cluster, as_json=as_json) if pull else _list(jobs, cluster, as_json=as_json))
+    if pull is None and (only or follow):
+        raise UsageError("--only and --follow are for bringing files home", fix="Say where to with --pull DEST.")
+    if pull is None:
+        run_loop(_list(jobs, cluster, as_json=as_json))
+    elif follow:
+        run_loop(_keep_pulling(jobs, pull.absolute(), only, cluster, as_json=as_json))
+    else:
+        run_loop(_pull(jobs, pull.absolute(), only, cluster, as_json=as_json))
 
 
 async def _list(references: Sequence[str], name: str | None, *, as_json: bool) -> None:
@@ -75,19 +98,43 @@ def _row(file: ResultFile) -> tuple[str, str, str]:
     return "-", moment(file.modified), f"{file.path}/ (cannot be read)"
 
 
-async def _pull(references: Sequence[str], dest: Path, name: str | None, *, as_json: bool) -> None:
+async def _pull(references: Sequence[str], dest: Path, only: Sequence[str], name: str | None, *, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
         jobs = await cluster.find(references)
-        places = {job.reference: dest / job.reference if len(jobs) > 1 else dest for job in jobs}
-        reports = {job.reference: await _pulled(job, places[job.reference], quiet=as_json) for job in jobs}
+        places = _places(jobs, dest)
+        reports = {job.reference: await _pulled(job, places[job.reference], only, quiet=as_json) for job in jobs}
     if as_json:
         pulled = [{"job_id": job_id, "pulled": report_as_dict(report)} for job_id, report in reports.items()]
         print_document({"results": pulled})
 
 
-async def _pulled(job: Job, dest: Path, *, quiet: bool) -> PullReport:
+def _places(jobs: Sequence[Job], dest: Path) -> dict[str, Path]:
+    return {job.reference: dest / job.reference if len(jobs) > 1 else dest for job in jobs}
+
+
+async def _keep_pulling(
+    references: Sequence[str], dest: Path, only: Sequence[str], name: str | None, *, as_json: bool
+) -> None:
+    async with open_cluster(name) as cluster:
+        jobs = await cluster.find(references)
+        places = _places(jobs, dest)
+        await asyncio.gather(*(_kept_up(job, places[job.reference], only, as_json=as_json) for job in jobs))
+
+
+async def _kept_up(job: Job, dest: Path, only: Sequence[str], *, as_json: bool) -> None:
+    news, start = StatusLine(quiet=as_json), time.monotonic()
+    async for report in job.keep_pulling(dest, only=only, progress=progress_printer(news)):
+        if isinstance(report, NoAnswer):
+            news.say(no_answer(report.reason))
+        elif as_json:
+            print_document({"results": [{"job_id": job.reference, "pulled": report_as_dict(report)}]})
+        else:
+            pull_summary(report, news, time.monotonic() - start)
+
+
+async def _pulled(job: Job, dest: Path, only: Sequence[str], *, quiet: bool) -> PullReport:
     news, start = StatusLine(quiet=quiet), time.monotonic()
-    report = await job.pull_results(dest, progress=progress_printer(news))
+    report = await job.pull_results(dest, only=only, progress=progress_printer(news))
     pull_summary(report, news, time.monotonic() - start)
     return report
 

@@ -16,7 +16,7 @@ from towline.engine import cancelling, following, homecoming, mapping, observati
 from towline.engine.addressing import find_job
 from towline.engine.arrays import task_of
 from towline.engine.dependencies import settle
-from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.images.importing import with_imports
 from towline.engine.images.preparing import prepare
 from towline.engine.looking import looked_at
@@ -25,7 +25,7 @@ from towline.engine.planning import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
-from towline.engine.staging import cleaning, pulling, pushing
+from towline.engine.staging import cleaning, keeping, pulling, pushing
 from towline.engine.staging import code as staging
 from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
@@ -351,16 +351,32 @@ class AsyncJob:
         """The files below the job's results directory."""
         return await homecoming.list_results(self._session, self.record)
 
-    async def pull_results(self, dest: Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
+    async def pull_results(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> PullReport:
         """Bring the results home into a directory, which is made; files of the same names are replaced.
 
         What is there with the same size and time is not sent again, and a pull that was cut goes on where it was.
 
         Args:
             dest: the local directory.
+            only: patterns such as `*.pt` or `checkpoints/`, in the manner of ignore files; all files when empty.
             progress: called now and then, in another thread.
 
         Raises:
             TransferFailed: not everything arrived, or it could not be written here.
         """
-        return await homecoming.pull(self._session, self.record, dest, progress=progress)
+        return await homecoming.pull(self._session, self.record, dest, only=only, progress=progress)
+
+    async def keep_pulling(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> AsyncIterator[PullReport | NoAnswer]:
+        """Pull what is new until the job has ended; each file comes once nothing writes to it any more.
+
+        Args:
+            dest: the local directory.
+            only: as `pull_results` takes it.
+            progress: called now and then, in another thread.
+        """
+        async for report in keeping.keep_pulling(self._session, self.record, dest, only, progress):
+            yield report

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster, AsyncJob
-from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile
+from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.engine.mapping import Work
 from towline.engine.staging.pushing import Pushed
 from towline.engine.submission import PATIENCE
@@ -243,6 +243,16 @@ class Job:
         """See `AsyncJob.results`."""
         return self._loop.wait(self._job.results())
 
-    def pull_results(self, dest: str | Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
+    def pull_results(
+        self,
+        dest: str | Path,
+        *,
+        only: Sequence[str] = (),
+        progress: Callable[[Progress], None] | None = None,
+    ) -> PullReport:
         """See `AsyncJob.pull_results`."""
-        return self._loop.wait(self._job.pull_results(Path(dest), progress=progress))
+        return self._loop.wait(self._job.pull_results(Path(dest), only=only, progress=progress))
+
+    def keep_pulling(self, dest: str | Path, *, only: Sequence[str] = ()) -> Iterator[PullReport | NoAnswer]:
+        """See `AsyncJob.keep_pulling`."""
+        return self._loop.iterate(self._job.keep_pulling(Path(dest), only=only))

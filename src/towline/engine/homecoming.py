@@ -16,7 +16,7 @@ from towline.models.tree import Tree
 from towline.remote.base import Operation, Remote
 from towline.remote.transfer import Transfers
 from towline.remote.tree import FOLDER, TreePull, TreeReport
-from towline.storage.results import admit, parse_tree, result_files
+from towline.storage.results import admit, parse_tree, result_files, select
 from towline.storage.scripts import script
 
 _MISSING = 44
@@ -26,7 +26,7 @@ _NAMED = 20
 
 async def list_results(session: Session, record: JobRecord) -> tuple[ResultFile, ...]:
     """The files below the job's results directory, sorted by path."""
-    return result_files(await _listed(session.remote, _place(record), _origin(record)))
+    return result_files(await _listed(session.remote, _place(record), origin_of(record)))
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,45 @@ class Origin:
     hint: str
 
 
+def _whole(tree: Tree) -> Tree:
+    return tree
+
+
 async def pull(
-    session: Session, record: JobRecord, dest: Path, *, progress: Callable[[Progress], None] | None
+    session: Session,
+    record: JobRecord,
+    dest: Path,
+    *,
+    only: Sequence[str] = (),
+    progress: Callable[[Progress], None] | None,
 ) -> PullReport:
     """Bring the results home below `dest`; what is there already stays, and what was begun goes on."""
-    return await bring_home(session, _origin(record), dest, progress=progress)
+    return await bring_home(session, origin_of(record), dest, progress=progress, choose=lambda tree: select(tree, only))
 
 
 async def bring_home(
-    session: Session, origin: Origin, dest: Path, *, progress: Callable[[Progress], None] | None
+    session: Session,
+    origin: Origin,
+    dest: Path,
+    *,
+    progress: Callable[[Progress], None] | None,
+    choose: Callable[[Tree], Tree] = _whole,
 ) -> PullReport:
-    """Bring what a directory holds home below `dest`; what is there already stays, and what was begun goes on."""
+    """Bring what a directory holds home below `dest`; what is there already stays, and what was begun goes on.
+
+    Args:
+        session: the cluster.
+        origin: the directory.
+        dest: the local directory; made when missing.
+        progress: called now and then, in another thread.
+        choose: what of each listing is to come.
+
+    Raises:
+        TransferFailed: not everything arrived, or it could not be written here.
+    """
     transfers = open_transfers(session.profile, session.remote)
     try:
-        return await _pulled(transfers, origin, dest, progress)
+        return await _pulled(transfers, origin, dest, progress, choose)
     except Unreachable as error:
         if host := session.profile.transfer_host:
             raise _no_mover(host, error) from error
@@ -67,14 +92,18 @@ async def bring_home(
 
 
 async def _pulled(
-    transfers: Transfers, origin: Origin, dest: Path, progress: Callable[[Progress], None] | None
+    transfers: Transfers,
+    origin: Origin,
+    dest: Path,
+    progress: Callable[[Progress], None] | None,
+    choose: Callable[[Tree], Tree],
 ) -> PullReport:
     refused: tuple[str, ...] = ()
 
     async def look() -> Tree:
         nonlocal refused
         tree, refused = admit(await _listed(transfers.remote, transfers.there(origin.path), origin), FOLDER)
-        return tree
+        return choose(tree)
 
     def told(files: int, files_total: int, count: int, total: int) -> None:
         if progress:
@@ -95,7 +124,8 @@ async def _pulled(
     )
 
 
-def _origin(record: JobRecord) -> Origin:
+def origin_of(record: JobRecord) -> Origin:
+    """Where the results of a job, or of a task, are."""
     hint = "See with `towline status` whether the job was ever submitted."
     return Origin(_place(record), f"the results of job {record.id}", hint)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 IGNORE_FILES = (".gitignore", ".towlineignore")
@@ -42,6 +42,13 @@ def is_ignored(path: str, patterns: Iterable[Pattern], *, folder: bool) -> bool:
         if (folder or not pattern.folders) and pattern.regex.fullmatch(path):
             ignored = not pattern.admits
     return ignored
+
+
+def is_covered(path: str, patterns: Sequence[Pattern]) -> bool:
+    """Whether the patterns mean a file, or a directory that it is in."""
+    parts = path.split("/")
+    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+    return any(is_ignored(each, patterns, folder=True) for each in above) or is_ignored(path, patterns, folder=False)
 
 
 def _pattern(line: str, base: str) -> Pattern | None:

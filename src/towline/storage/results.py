@@ -7,9 +7,11 @@ within it, is refused by name.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from towline.models.tree import FileState, Tree, TreeFile
+from towline.storage.ignore import is_covered, read_patterns
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,24 @@ def admit(tree: Tree, reserved: str) -> tuple[Tree, tuple[str, ...]]:
         *tree.others,
     } - {path for path, _ in links}
     return kept, tuple(sorted(refused))
+
+
+def select(tree: Tree, patterns: Sequence[str]) -> Tree:
+    """What of a tree is meant by patterns such as `*.pt`, `checkpoints/` or `logs/**/events.*`; all without any.
+
+    They are read as those of ignore files: without a slash in its middle one counts in every directory, and one that
+    means a directory means all that is in it.
+    """
+    if not patterns:
+        return tree
+    read = tuple(found for each in patterns for found in read_patterns(each))
+    return replace(
+        tree,
+        files=tuple(each for each in tree.files if is_covered(each.path, read)),
+        folders=tuple(path for path in tree.folders if is_covered(f"{path}/x", read)),
+        links=tuple(each for each in tree.links if is_covered(each[0], read)),
+        unreadable=tuple(each for each in tree.unreadable if is_covered(f"{each.path}/x", read)),
+    )
 
 
 def safe_member_path(name: str) -> str | None:

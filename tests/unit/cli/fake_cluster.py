@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from towline.engine.arrays import task_of
-from towline.engine.events import Event, Held, LogChunk, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict
@@ -114,7 +114,16 @@ class FakeJob:
     async def results(self) -> tuple[ResultFile, ...]:
         return self.files
 
-    async def pull_results(self, dest: Path, *, progress: Callable[[Progress], None] | None = None) -> PullReport:
+    async def keep_pulling(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> AsyncIterator[PullReport | NoAnswer]:
+        yield await self.pull_results(dest, only=only, progress=progress)
+        yield NoAnswer("no route to host")
+        yield await self.pull_results(dest, only=only, progress=progress)
+
+    async def pull_results(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> PullReport:
         total = sum(file.size for file in self.files)
         if progress:
             progress(Progress(0, len(self.files), 0, total))

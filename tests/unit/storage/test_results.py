@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from towline.models.tree import FileState, Tree, TreeFile
-from towline.storage.results import ResultFile, admit, parse_tree, result_files, safe_link, safe_member_path
+from towline.storage.results import ResultFile, admit, parse_tree, result_files, safe_link, safe_member_path, select
 
 PARTS = st.lists(st.sampled_from(["..", ".", "a", "b", "", "x y", "\n"]), max_size=8).map("/".join)
 
@@ -81,3 +81,21 @@ def test_a_listing_tells_all_kinds_and_where_rsync_is() -> None:
 def test_a_listing_that_was_cut_is_none(stdout: bytes) -> None:
     with pytest.raises(ValueError, match="ends within"):
         parse_tree(stdout)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "chosen"),
+    [
+        ((), {"a.pt", "run/b.pt", "run/log.txt", "run/deep/c.txt"}),
+        (("*.pt",), {"a.pt", "run/b.pt"}),
+        (("/*.pt",), {"a.pt"}),
+        (("run/",), {"run/b.pt", "run/log.txt", "run/deep/c.txt"}),
+        (("run/*.txt",), {"run/log.txt"}),
+        (("run/**/*.txt", "a.*"), {"run/log.txt", "run/deep/c.txt", "a.pt"}),
+        (("none",), set[str]()),
+    ],
+)
+def test_patterns_choose_files(patterns: tuple[str, ...], chosen: set[str]) -> None:
+    paths = ("a.pt", "run/b.pt", "run/log.txt", "run/deep/c.txt")
+    tree = Tree(tuple(TreeFile(path, FileState(1, 1)) for path in paths))
+    assert {file.path for file in select(tree, patterns).files} == chosen

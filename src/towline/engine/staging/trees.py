@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towline.remote import git
-from towline.storage.ignore import IGNORE_FILES, Pattern, is_ignored, read_patterns
+from towline.storage.ignore import IGNORE_FILES, Pattern, is_covered, is_ignored, read_patterns
 
 _OWN = IGNORE_FILES[-1:]
 
@@ -57,19 +57,13 @@ def _without_ignored(folder: Path, paths: tuple[str, ...]) -> tuple[str, ...]:
     patterns = tuple(pattern for base in bases for pattern in _patterns(folder, base, _OWN))
     kept: list[str] = []
     for path in paths:
-        if patterns and _ignored_anywhere(path, patterns):
+        if patterns and is_covered(path, patterns):
             continue
         if stat.S_ISDIR(_mode(folder / path)):
             kept += _walk(folder, path, patterns, IGNORE_FILES)
         else:
             kept.append(path)
     return tuple(sorted(kept))
-
-
-def _ignored_anywhere(path: str, patterns: tuple[Pattern, ...]) -> bool:
-    parts = path.split("/")
-    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
-    return any(is_ignored(each, patterns, folder=True) for each in above) or is_ignored(path, patterns, folder=False)
 
 
 def _walk(folder: Path, base: str, patterns: tuple[Pattern, ...], names: tuple[str, ...]) -> Iterator[str]:
