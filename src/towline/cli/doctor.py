@@ -10,7 +10,7 @@ import click
 
 from towline.cli.documents import print_document, towline_exit
 from towline.cli.guard import Ended
-from towline.cli.loop import run
+from towline.cli.loop import asking, run
 from towline.cli.options import cluster_option, examples, json_option
 from towline.cli.output import BOLD, GREEN, RED, YELLOW, StatusLine, paint
 from towline.cli.terminal import clean, clean_lines
@@ -74,11 +74,16 @@ async def _examined(patient: Doctor, *, deep: bool, seconds: int, line: StatusLi
     return findings
 
 
+def _agreed(what: str) -> bool:
+    with asking():
+        return sys.stdin.isatty() and click.confirm(f"{what}?", err=True)
+
+
 async def _mend(patient: Doctor, findings: Sequence[Finding], *, yes: bool, line: StatusLine) -> list[str]:
     done: list[str] = []
     for repair in patient.repairs(findings):
         what = patient.described(repair)
-        if not yes and not (sys.stdin.isatty() and click.confirm(f"{what}?", err=True)):
+        if not yes and not _agreed(what):
             line.say(f"not done: {what}" + ("" if sys.stdin.isatty() else " (give --yes)"))
             continue
         if problem := await patient.apply(repair):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -40,6 +40,24 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         if pressed:
             raise KeyboardInterrupt from None
         raise RuntimeError("the work was cancelled by itself") from None
+
+
+@contextlib.contextmanager
+def asking() -> Generator[None, None, None]:
+    """For a question to a person in the middle of the work: Ctrl-C ends the question, and with it the work.
+
+    The loop stands still while somebody types, so that its own handler would be heard only after the answer.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        signal.siginterrupt(signal.SIGINT, False)  # as the loop had it
 
 
 class Interrupts:

@@ -13,7 +13,7 @@ import click
 
 from towline.cli.doctor import findings_text
 from towline.cli.guard import Ended
-from towline.cli.loop import run
+from towline.cli.loop import asking, run
 from towline.cli.options import examples
 from towline.cli.output import StatusLine
 from towline.cli.terminal import clean
@@ -259,7 +259,8 @@ def _file(text: str) -> str:
 
 def _answer(manner: Manner, question: str, flag: str, default: str = "") -> str:
     if manner.ask:
-        return str(click.prompt(question, default=default or None, err=True)).strip()
+        with asking():
+            return str(click.prompt(question, default=default or None, err=True)).strip()
     if default:
         return default
     raise UsageError(f"{flag} is missing", fix=f"Give {flag}, or run the command at a terminal without --no-input.")
@@ -268,4 +269,5 @@ def _answer(manner: Manner, question: str, flag: str, default: str = "") -> str:
 def _may(manner: Manner, question: str, given: bool) -> bool:
     """Consent: given by a flag, or asked for."""
     confirm: Callable[..., bool] = click.confirm
-    return given or (manner.ask and confirm(question, err=True))
+    with asking():
+        return given or (manner.ask and confirm(question, err=True))

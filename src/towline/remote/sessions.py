@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,6 +80,7 @@ async def _hear(process: asyncio.subprocess.Process, word: bytes) -> bool:
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.stdin:
         process.stdin.close()
-    with suppress(ProcessLookupError):
-        process.terminate()
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGTERM)  # `terminate` may take the exit status from the event loop, which warns
     await process.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -132,3 +133,21 @@ def _read_terminal(terminal: int, text: bytes | None) -> bytes:
             break
         seen += data
     return seen
+
+
+def test_ctrl_c_ends_a_question_at_once(tmp_path: Path) -> None:
+    terminal, stdin = pty.openpty()
+    argv = [sys.executable, "-m", "towline", "setup", "new"]
+    env = {**os.environ, "TOWLINE_CONFIG_DIR": str(tmp_path)}
+    with subprocess.Popen(argv, cwd=ROOT, stdin=stdin, stdout=stdin, stderr=stdin, env=env) as process:
+        try:
+            said = b""
+            while b"Login hosts" not in said:
+                said += os.read(terminal, 4096)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 130
+        finally:
+            process.kill()
+    os.close(stdin)
+    os.close(terminal)
+    assert not list(tmp_path.iterdir())

@@ -11,6 +11,8 @@ from towline.remote.keys import shown_key
 from towline.remote.sessions import WANTED
 
 _METHODS = re.compile(r"Permission denied \(([^)]*)\)")
+_TOO_OPEN = re.compile(r"Permissions 0*(\d+) for '(.+)' are too open")
+"""What ssh says of a private key that it leaves out."""
 _EXPIRED = re.compile(r"Your account has expired|This account is currently not available", re.IGNORECASE)
 _PASSWORD = re.compile(r"Your password has expired|required to change your password", re.IGNORECASE)
 _ONE_SHELL = "forced command or a restricted shell"
@@ -153,7 +155,13 @@ def _login(login: Login, facts: Facts) -> Finding:
         return fails("login", Kind.ACCESS, f"{who} refused after too many keys", fix, host=login.host)
     if "host-key" in _failing(_host_key(login)):
         return cannot_tell("login", "the host's key was not accepted", host=login.host)
-    return fails("login", Kind.NETWORK, f"{who}: {login.problem or 'no login'}", f"ssh -v {who}", host=login.host)
+    return fails(
+        "login",
+        Kind.NETWORK,
+        f"{who}: {login.problem or 'no login'}",
+        by_hand(login, facts.profile, "-v"),
+        host=login.host,
+    )
 
 
 def _failing(finding: Finding) -> str:
@@ -161,6 +169,9 @@ def _failing(finding: Finding) -> str:
 
 
 def _refused(login: Login, methods: str, who: str, facts: Facts) -> Finding:
+    if found := _TOO_OPEN.search(login.words):
+        evidence = f"{who}: ssh did not offer the key {found[2]}, which other users can open (mode {found[1]})"
+        return fails("login", Kind.ACCESS, evidence, f"chmod 600 {shlex.quote(found[2])}", host=login.host)
     if "partial success" in login.words or ("publickey" not in methods and "keyboard-interactive" in methods):
         block = f"Host {login.host}\\n    ControlMaster auto\\n    ControlPath ~/.ssh/cm-%%C\\n    ControlPersist 8h\\n"
         fix = (

@@ -143,6 +143,11 @@ def test_an_unknown_host_key_shows_its_fingerprint() -> None:
             "and leave the shell again: ssh me@",
         ),
         ("Permission denied (password).", "takes no keys", "Ask the site"),
+        (
+            "Permissions 0644 for '/k k' are too open.\nPermission denied (publickey).",
+            "ssh did not offer the key /k k, which other users can open (mode 644)",
+            "chmod 600 '/k k'",
+        ),
         ("Your account has expired; please contact your administrator", "has expired", "renew the account me"),
         ("WARNING: Your password has expired.\n", "password has expired", "new password: ssh me@login1"),
         ("Received disconnect: Too many authentication failures", "too many keys", "identity_file"),
@@ -154,6 +159,11 @@ def test_logins_that_are_refused(words: str, evidence: str, fix: str) -> None:
     assert evidence in found.evidence
     assert fix in found.fix
     assert found.kind is Kind.ACCESS
+
+
+def test_a_login_that_fails_for_another_reason_is_looked_at_by_the_profiles_own_name() -> None:
+    found = finding("login", facts(unreached(SHOWN, host="alias", hostname="login1.alps", problem="closed")))
+    assert found.fix == "ssh -v me@alias"
 
 
 def test_a_login_by_hand_has_what_the_profile_sets() -> None:
