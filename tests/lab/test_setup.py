@@ -179,6 +179,22 @@ def second_account(lab: Lab) -> Iterator[None]:
     lab.run_on("ctl", ["sh", "-c", remove], check=True)
 
 
+def test_a_key_that_lies_elsewhere_is_asked_for_when_none_is_to_be_made(clinic: Clinic) -> None:
+    key = clinic.lab.paths.key(ALICE)
+    answers = [
+        ("Make one", "n"),
+        ("Private key to use", str(key)),
+        ("Directory for jobs", ""),
+        ("Write this profile", "y"),
+    ]
+    words = ["setup", "--host", HOSTS, "--user", "alice", "--partition", "short", "--accept-host-keys"]
+    words += ["--known-hosts", str(clinic.folder / "known")]
+    env = clinic.terminal(**own_config(clinic)).env()
+    status, seen = converse([*COMMAND, *words], [(asked(what), answer) for what, answer in answers], env)
+    assert status == 0, seen
+    assert written(clinic)["identity_file"] == str(key)
+
+
 def test_an_account_is_named_where_the_site_wants_one(clinic: Clinic, lab: Lab) -> None:
     with fault(lab, "account-needed"):
         done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input")

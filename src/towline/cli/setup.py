@@ -156,6 +156,8 @@ async def _choose_key(draft: Draft, manner: Manner) -> Draft:
     if not _may(manner, f"There is no key {path}. Make one (without a passphrase)?", manner.make_key):
         if draft.key:
             raise ConfigError(f"there is no key {path}", fix="Name another with --key, or give --make-key.")
+        if manner.ask and (key := _optional("Private key to use (empty: ssh chooses)")):
+            return await _choose_key(replace(draft, key=_file(key)), manner)
         return draft
     public = await engine.make_key(path, f"towline {getpass.getuser()}")
     print(f"Made {path}. Its public key:\n{public}\n")
@@ -264,6 +266,11 @@ def _answer(manner: Manner, question: str, flag: str, default: str = "") -> str:
     if default:
         return default
     raise UsageError(f"{flag} is missing", fix=f"Give {flag}, or run the command at a terminal without --no-input.")
+
+
+def _optional(question: str) -> str:
+    with asking():
+        return str(click.prompt(question, default="", show_default=False, err=True)).strip()
 
 
 def _may(manner: Manner, question: str, given: bool) -> bool:

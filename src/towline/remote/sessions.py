@@ -82,5 +82,5 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         process.stdin.close()
     if process.returncode is None:
         with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGTERM)  # `terminate` may take the exit status from the event loop, which warns
+            os.kill(process.pid, signal.SIGTERM)  # `terminate` may take the status from the event loop
     await process.wait()
