@@ -86,3 +86,23 @@ def test_of_a_tree_that_was_sent_before_only_what_changed_is_sent(
     assert shown.stdout.split() == ["5000", str(5000 + 2), "2"]
     # What the earlier snapshot holds has not changed.
     assert on_login(lab, "cat", f"{first[0]}/pkg/7.py").stdout == f"{tree} 7\n"
+
+
+def test_a_snapshot_that_is_gone_is_sent_again(
+    lab: Lab, towline: Terminal, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
+    with Cluster.open("lab") as cluster:
+
+        def bring() -> str:
+            plan = cluster.plan(JobSpec(command=("true",), code=str(tree)))
+            assert plan.code
+            cluster.send_code(plan.code)
+            return plan.code.place
+
+        first = bring()
+        for gone in (first, first.rpartition("/")[0]):  # one snapshot, and then all with their directory
+            assert on_login(lab, "sh", "-c", 'chmod -R u+w "$1" && mv "$1" "$1.away$$"', "", gone).returncode == 0
+            (tree / "pkg" / "new").write_text(f"after {gone}\n")
+            assert on_login(lab, "cat", f"{bring()}/link").stdout == f"after {gone}\n"
+            assert on_login(lab, "cat", f"{bring()}/run.sh").stdout == (tree / "run.sh").read_text()

@@ -111,6 +111,12 @@ def test_a_dataset_is_pushed_mounted_and_pulled(lab: Lab, tmp_path: Path) -> Non
     assert sorted(listed.split()) == [".towlineignore", "a"]
     job = towline("run", "--input", f"/data=lustre://{place}", "--", "cat", "/data/a")
     assert (job.code, job.out) == (0, "one\n"), job
+    jobs = on_login(lab, "ls", f"{place.rpartition('/data/')[0]}/jobs").stdout
+    wrong = towline("run", "--input", f"/a=lustre://{place}-1", "--input", f"/b=slurm:/{place}-2", "--", "x")
+    assert wrong.code != 0
+    assert f"{place}-1" in wrong.err
+    assert f"{place}-2" in wrong.err
+    assert on_login(lab, "ls", f"{place.rpartition('/data/')[0]}/jobs").stdout == jobs
     file = towline("pull", f"{place}/a", str(tmp_path / "home"))
     assert file.code == 0, file
     assert (tmp_path / "home").read_text() == "one\n"

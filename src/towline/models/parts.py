@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -133,12 +134,23 @@ def check_uri(text: str) -> str:
     """
     scheme, separator, rest = text.partition("://")
     if separator and scheme.isascii() and scheme.replace("_", "").replace("+", "").isalnum() and rest:
-        if scheme == "file":
-            raise ValueError(f"{text!r} lies on this machine; bring it to the cluster first, and give its path there")
+        if scheme.lower() == "file":
+            raise ValueError(_local(text, "/" + rest.lstrip("/")))
+        if path := shared_path(text):
+            check_absolute_path(path)
         return text
     if not text.startswith("/"):
-        raise ValueError(f"{text!r} is neither an absolute path on the cluster nor a URI such as s3://bucket/data")
+        raise ValueError(_local(text, text))
     return check_absolute_path(text)
+
+
+def _local(text: str, path: str) -> str:
+    """What is wrong with a path of this machine as data, and the way out."""
+    quoted = f"~/{shlex.quote(path[2:])}" if path.startswith("~/") and path[2:] else shlex.quote(path)
+    return (
+        f"{text!r} lies on this machine, not on the cluster's shared file system; bring it there with "
+        f"`towline push {quoted}` and give the place that this prints (or a URI such as lustre:///data)"
+    )
 
 
 def shared_path(uri: str) -> str | None:
