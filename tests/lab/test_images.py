@@ -149,3 +149,38 @@ def test_a_full_disk_is_told_and_nothing_is_submitted(site: Site, lab: Lab) -> N
     assert full.code == 73, full
     assert "full" in full.err
     assert site.jobs() == []
+
+
+def test_the_cache_is_listed_verified_and_pruned_but_for_what_is_in_use(site: Site, lab: Lab) -> None:
+    towline, image = site.towline, f"{OPEN}/demo:latest"
+    pulled = towline("images", "pull", image)
+    assert pulled.code == 0, pulled
+    assert pulled.out.startswith(f"{site.cache}/registry.lab+5000+demo+latest+")
+    # Held: it has the image without having started.
+    job = towline.submit("--image", image, "--sbatch", "hold", *GPU, "--", "true")
+    (listed,) = towline("images", "ls", "--json").json["images"]
+    assert (listed["image"], listed["jobs"], listed["arch"]) == (image, [job], "x86_64")
+    assert towline("images", "rm", listed["name"]).code == 71
+    assert towline("images", "prune", "--unused", "0", "--json").json["removed"] == []
+    assert towline("images", "verify").code == 0
+    as_alice(lab, f"printf x | dd of={site.cache}/{listed['name']}.sqsh bs=1 seek=200 conv=notrunc 2>/dev/null")
+    changed = towline("images", "verify")
+    assert (changed.code, changed.out.split()[0]) == (71, "changed")
+    assert towline("cancel", job).code == 0
+    removed = towline("images", "prune", "--unused", "0", "--json").json["removed"]
+    assert [each["outcome"] for each in removed] == ["removed"]
+    assert site.files() == ["imports"]
+
+
+def test_a_tag_that_moved_is_another_file(site: Site, lab: Lab) -> None:
+    """The file that is there was made of another digest."""
+    image = f"{OPEN}/demo:latest"
+    first = site.towline("images", "pull", image).out.strip()
+    moved = f"{first.rpartition('+')[0]}+000000000000.sqsh"
+    note = first.replace(".sqsh", ".note")
+    as_alice(lab, f"mv {first} {moved}; mv {note} {moved.replace('.sqsh', '.note')}")
+    plan = site.towline("plan", "--image", image, *GPU, "--", "true")
+    assert f"makes {first} of {image}" in plan.out
+    site.towline.environment["TOWLINE_IMAGE_TAGS"] = "reuse"
+    reused = site.towline("plan", "--image", image, *GPU, "--", "true")
+    assert f"on the cluster: {moved}" in reused.out

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),
     "registry": ("towline.cli.registry:registry", "Give the cluster credentials for image registries."),
+    "images": ("towline.cli.images:images", "List the files made of registries' images, make one, or take some away."),
     "config": ("towline.cli.config:config", "Show what is configured and where it came from."),
     "trust": ("towline.cli.config:trust", "Trust a project's towline.toml as it is now."),
     "lab": ("towline.cli.lab:lab", "Bring a real Slurm cluster up on this machine to try things on."),

@@ -26,6 +26,8 @@ ScriptName = Literal[
     "image-of",
     "image-import",
     "image-job",
+    "images",
+    "images-remove",
 ]
 
 _INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MULTILINE)

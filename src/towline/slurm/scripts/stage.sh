@@ -74,6 +74,8 @@ find_slurm
 check_required
 check_root "$tl_root"
 place "$tl_root/jobs/$tl_job"
-trap 'case $? in 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
+trap 'case $? in 43 | 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
+# An image of the cache may have been taken away until the directory said that this job needs it (images-remove.sh).
+[ ! -f ./files/script/images ] || check_required
 link_results "$tl_root" "$tl_job"
 submit_attempt "$tl_root/jobs/$tl_job" "$@"
