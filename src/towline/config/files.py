@@ -115,7 +115,7 @@ def resolve(
         variables.check()
     given = overrides(env)
     from_env = Layer(given, {each.name: Origin(Source.ENVIRONMENT, each.env) for each in settings()})
-    layer = stack([raw.layer, from_env])
+    layer = tao.with_conventions(stack([raw.layer, from_env]))
     origins = {each.name: layer.origins.get(each.name, DEFAULT) for each in settings()}
     return Resolved(_checked(raw, layer), origins, project, variables.notes if raw.source is None else ())
 

@@ -37,6 +37,8 @@ _DEFAULTS: dict[str, object] = {
     "import_time": "30m",
     "import_memory": "32G",
 }
+_CONVENTIONS = ("gpus_per_node", "cpus_per_task", "max_cpus_per_task", "export")
+"""The defaults that are TAO's way to start jobs; the others are about the clusters that it is written for."""
 _NUMBERS = frozenset({"gpus_per_node", "cpus_per_task", "max_cpus_per_task"})
 _SWITCHES = {
     "restart": ("on-fault", "never"),
@@ -119,6 +121,16 @@ class TaoEnvironment:
         """
         for variable in VARIABLES:
             self.value(variable)
+
+
+def with_conventions(layer: Layer) -> Layer:
+    """The settings of a profile of one's own that names the preset, with TAO's way to start jobs below them."""
+    if layer.values.get("preset") != NAME:
+        return layer
+    # CPUs for each GPU and CPUs for each task are two ways to say one thing.
+    left_out = "cpus_per_task" if layer.values.get("cpus_per_gpu") else ""
+    defaults = {name: _DEFAULTS[name] for name in _CONVENTIONS if name != left_out}
+    return stack([Layer(defaults, dict.fromkeys(defaults, Origin(Source.PRESET, NAME))), layer])
 
 
 def read_tao(env: Mapping[str, str]) -> TaoEnvironment:

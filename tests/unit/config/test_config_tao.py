@@ -125,6 +125,21 @@ def test_resources_and_rules_of_the_preset(find: Find) -> None:
     assert find(**NEEDED, SLURM_USE_REQUEUE="off").profile.restart == "never"
 
 
+def test_a_profile_that_names_the_preset_starts_jobs_as_it_does(find: Find, tmp_path: Path) -> None:
+    (tmp_path / "towline").mkdir()
+    path = tmp_path / "towline" / "config.toml"
+    mine = '[clusters.mine]\nhosts = "x"\nroot = "/lustre/x"\npreset = "tao"\n'
+    path.write_text(mine)
+    found = find()
+    profile = found.profile
+    assert (profile.gpus_per_node, profile.cpus_per_task, profile.max_cpus_per_task) == (8, 16, 128)
+    assert (profile.export, str(found.origins["export"])) == ("all", "the preset tao")
+    assert (profile.partition, profile.mounts, profile.time) == ((), (), None)
+    path.write_text(f'{mine}export = "none"\ngpus_per_node = 4\ncpus_per_gpu = 6\n')
+    profile = find().profile
+    assert (profile.export, profile.gpus_per_node, profile.cpus_per_gpu, profile.cpus_per_task) == ("none", 4, 6, None)
+
+
 def test_how_the_preset_makes_files_of_images(find: Find) -> None:
     profile = find(**NEEDED).profile
     assert (profile.image_import, profile.image_tags, profile.import_partition) == ("auto", "reuse", "cpu")
