@@ -114,6 +114,25 @@ def test_a_kept_channel_that_dies_in_the_middle_is_unknown(start: Start, side: s
     wait_until(lambda: not list(server.scratch.iterdir()))
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_only_reads_is_read_again_when_the_connection_falls_silent(start: Start, kept: bool) -> None:
+    server = start()
+    client = server.client(access=server.access(keepalive=1))
+
+    async def scene() -> None:
+        assert (await client.run(script("true"))).ok
+        if kept:
+            await warm(client)
+        frozen = server.freeze()
+        reading = await client.run(Operation("look", "echo read", repeats=True))
+        assert (reading.ending, reading.stdout) == (Ending.DONE, b"read\n")
+        for pid in frozen:
+            kill(pid)
+
+    run(scene())
+    assert server.logins == 2
+
+
 def test_nothing_stays_on_the_login_host_when_the_client_is_killed(start: Start, lifeline: LifeLine) -> None:
     server = start()
     program = f"""

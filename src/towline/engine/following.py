@@ -44,7 +44,7 @@ class _Reader:
     async def look(self) -> LogAnswer:
         """One look at the attempt's files, from where the last one ended."""
         arguments = log_arguments(self.record.directory, self.attempt, self.offsets, self.record.task)
-        outcome = await self.session.run(Operation("read logs", script("read-logs"), arguments))
+        outcome = await self.session.run(Operation("read logs", script("read-logs"), arguments, repeats=True))
         return parse_logs(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
 
     def take(self, answer: LogAnswer) -> tuple[LogChunk, ...]:
@@ -59,7 +59,7 @@ class _Reader:
     async def skip_to_tail(self, lines: int) -> None:
         """Move to the last lines of each file."""
         arguments = (self.record.directory, str(self.attempt), str(lines), *self.offsets)
-        outcome = await self.session.run(Operation("tail logs", script("tail-logs"), arguments))
+        outcome = await self.session.run(Operation("tail logs", script("tail-logs"), arguments, repeats=True))
         self.offsets = parse_tail(expect_done(outcome, "reading the log", {_MISSING: _gone(self.record)}))
 
     def move_to(self, attempt: int) -> None:

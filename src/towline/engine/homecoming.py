@@ -136,7 +136,7 @@ def _place(record: JobRecord) -> str:
 
 
 async def _listed(remote: Remote, directory: str, origin: Origin) -> Tree:
-    outcome = await remote.run(Operation("list results", script("list-results"), (directory,)))
+    outcome = await remote.run(Operation("list results", script("list-results"), (directory,), repeats=True))
     return parse_tree(expect_done(outcome, "listing the results", {_MISSING: _gone(origin, directory)}))
 
 

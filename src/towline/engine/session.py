@@ -27,5 +27,7 @@ class Session:
 
     async def call(self, call: Call) -> Outcome:
         """Run one of the Slurm room's scripts."""
-        operation = Operation(call.name, call.script, call.args, call.files, CALL_SECONDS, call.survives)
+        operation = Operation(
+            call.name, call.script, call.args, call.files, CALL_SECONDS, call.survives, repeats=call.repeats
+        )
         return await self.remote.run(operation)

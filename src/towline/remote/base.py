@@ -42,6 +42,8 @@ class Operation:
             connection is lost (a submission does; everything else is stopped).
         where: an absolute directory of the other side in which the operation's own directory is
             made, so that its files can be renamed into place; empty for the usual place.
+        repeats: whether running it twice does no harm, as with what only reads. When the connection is lost
+            before it has answered it runs again, on another host if need be, instead of ending as unknown.
         sent: told the number of bytes of each piece that was handed to the connection.
     """
 
@@ -52,6 +54,7 @@ class Operation:
     timeout: float | None = 60.0
     survives: bool = False
     where: str = ""
+    repeats: bool = False
     sent: Callable[[int], None] | None = field(default=None, compare=False)
 
 

@@ -94,6 +94,8 @@ _TABLE: tuple[tuple[str, Kind, str], ...] = (
         "",
     ),
     (r"No user exists for uid", Kind.SETUP, ""),
+    # Before what ssh says when a jump host has closed its side for such a reason.
+    (r"(?m)^ssh: (?:connect to host|Could not resolve)", Kind.AWAY, ""),
     (r"kex_exchange_identification: (?:read: )?Connection|Exceeded MaxStartups|Connection reset by", Kind.BUSY, ""),
     (r"Connection closed by", Kind.BUSY, ""),
 )

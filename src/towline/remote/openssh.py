@@ -176,7 +176,9 @@ class OpenSSH:
                     slots.worked()
                     self._known.add(host)
                     self.calls += 1
-                    return _judge(talk, host, master, generation)
+                    outcome = _judge(talk, host, master, generation)
+                    if not _lost(outcome) or not operation.repeats or sink:
+                        return outcome
             if refused:
                 refusals += 1
                 if time.monotonic() - since > _REFUSALS:
@@ -228,6 +230,11 @@ def _stale(talk: Talk) -> bool:
     return not talk.first and talk.ending is Ending.NOT_STARTED and not talk.out.refused
 
 
+def _lost(outcome: Outcome | str) -> bool:
+    """Whether nobody knows what became of the call."""
+    return isinstance(outcome, Outcome) and outcome.ending is Ending.UNKNOWN
+
+
 def _refused(talk: Talk) -> bool:
     """Whether the server did not want one more channel on the connection."""
     return _unattached(talk) and bool(_NO_CHANNEL.search(talk.words))
@@ -245,7 +252,9 @@ def _judge(talk: Talk, host: str, master: Master, generation: int) -> Outcome | 
         return last_line(_TAR_ENDS.sub("", talk.words)) or "the connection was lost while sending"
     if talk.first and talk.ending is None and talk.status is not None and 0 <= talk.status < 255:
         return _no_shell(talk)
-    return talk.outcome(host, Ending.UNKNOWN, last_line(talk.words) or "the connection was lost")
+    # What ssh says after it has lost its connection is about the one that our ProxyCommand does not make.
+    said = "the shared connection broke" if talk.err.unattached else last_line(talk.words)
+    return talk.outcome(host, Ending.UNKNOWN, said or "the connection was lost")
 
 
 def _no_shell(talk: Talk) -> str:

@@ -26,6 +26,7 @@ class Call:
         args: positional parameters.
         files: relative path → content, or a local file to send.
         survives: whether the script goes on when the connection is lost.
+        repeats: whether running it twice does no harm.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Call:
     args: tuple[str, ...] = ()
     files: Files = field(default_factory=dict[str, "bytes | Path"], repr=False)
     survives: bool = False
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ class RequiredPath:
 
 def facts_call(setup: str = "") -> Call:
     """Ask what the cluster is; read the answer with `towline.slurm.site.parse_facts`."""
-    return Call("facts", script("facts"), (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS), _setup(setup))
+    fields = (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS)
+    return Call("facts", script("facts"), fields, _setup(setup), repeats=True)
 
 
 def look_call(root: str, batch: bytes, required: Sequence[RequiredPath], setup: str = "") -> Call:
@@ -88,9 +91,8 @@ def look_call(root: str, batch: bytes, required: Sequence[RequiredPath], setup: 
 
     Read the answer with `towline.slurm.look.parse_look`.
     """
-    return Call(
-        "look", script("look"), (root, FREE_FORMAT), {**_setup(setup), "required": _required(required), "batch": batch}
-    )
+    files = {**_setup(setup), "required": _required(required), "batch": batch}
+    return Call("look", script("look"), (root, FREE_FORMAT), files, repeats=True)
 
 
 def stage_call(
@@ -167,7 +169,7 @@ def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", account
         accounts: arrays of which accounting is asked for every task, for the queue has forgotten some.
     """
     files = {**_setup(setup), **build_poll_input(targets, accounts)}
-    return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files)
+    return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files, repeats=True)
 
 
 def cancel_call(
@@ -178,12 +180,12 @@ def cancel_call(
     With `task` only this task of the array that has these ids is cancelled.
     """
     which = "-" if task is None else str(task)
-    return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), _setup(setup))
+    return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), _setup(setup), repeats=True)
 
 
 def forget_call(directories: Sequence[str]) -> Call:
     """Take away the secrets of jobs that are over for good; read the answer with `parse_forgotten`."""
-    return Call("forget", script("forget"), tuple(directories))
+    return Call("forget", script("forget"), tuple(directories), repeats=True)
 
 
 def parse_forgotten(stdout: str) -> tuple[str, ...]:

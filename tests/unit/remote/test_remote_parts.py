@@ -47,6 +47,14 @@ Host key verification failed.
         ("ssh: Could not resolve hostname login1: Name or service not known", Kind.AWAY),
         ("", Kind.AWAY),
         ("kex_exchange_identification: Connection closed by remote host", Kind.BUSY),
+        (
+            (
+                "ssh: Could not resolve hostname nojump: Name or service not known\r\n"
+                "kex_exchange_identification: Connection closed by remote host\r\n"
+                "Connection closed by UNKNOWN port 65535"
+            ),
+            Kind.AWAY,
+        ),
         ("kex_exchange_identification: read: Connection reset by peer", Kind.BUSY),
         ("Exceeded MaxStartups", Kind.BUSY),
         ("ada@login1: Permission denied (publickey).", Kind.REFUSED),
