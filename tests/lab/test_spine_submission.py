@@ -71,6 +71,14 @@ def test_a_full_queue_refuses_those_without_patience(towline: Terminal, lab: Lab
     assert "QOSMaxSubmitJobPerUserLimit" in done.err
 
 
+def test_an_array_that_never_fits_into_the_queue_is_refused_not_held(towline: Terminal, lab: Lab) -> None:
+    with fault(lab, "queue-limit", "2"):
+        done = towline("run", "--detach", "--array", "0-2%1", *LATER)
+    assert done.code == 65
+    assert "3 tasks are asked for and QOS normal" in done.err
+    assert in_queue(lab) == []
+
+
 def test_a_controller_that_is_away_is_waited_for(towline: Terminal, lab: Lab) -> None:
     towline("run", "--dry-run", *LATER)  # facts about the site, which could not be had then
     with fault(lab, "slurmctld-down"):

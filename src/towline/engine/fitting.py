@@ -14,7 +14,8 @@ from towline.engine.standing import (
     resource_bounds,
     time_bounds,
 )
-from towline.models.site import NodeKind, Partition, SiteFacts
+from towline.models.array import parse_tasks
+from towline.models.site import QUEUED, NodeKind, Partition, SiteFacts
 from towline.models.spec import JobSpec
 from towline.models.values import format_walltime
 
@@ -140,7 +141,7 @@ def _limits(spec: JobSpec, part: Partition, facts: SiteFacts) -> str | None:
     return "; ".join(broken) or None
 
 
-_WORDS = {"gres/gpu": "GPUs", "node": "nodes", "cpu": "CPUs", "mem": "MiB of memory"}
+_WORDS = {"gres/gpu": "GPUs", "node": "nodes", "cpu": "CPUs", "mem": "MiB of memory", QUEUED: "tasks"}
 
 
 def _asked(spec: JobSpec) -> Iterator[tuple[str, int]]:
@@ -152,6 +153,8 @@ def _asked(spec: JobSpec) -> Iterator[tuple[str, int]]:
     yield "gres/gpu", wanted.nodes * wanted.gpus_per_node
     if wanted.gpu_type:
         yield f"gres/gpu:{wanted.gpu_type}", wanted.nodes * wanted.gpus_per_node
+    if spec.array:
+        yield QUEUED, len(parse_tasks(spec.array))
 
 
 RULES: dict[str, Rule] = {

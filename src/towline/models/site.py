@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Per = Literal["job", "user", "group"]
+
+QUEUED = "queued"
+"""The name of a limit on jobs in the queue, which has none as a resource; each task of an array counts as a job."""
 """What a limit counts: one job, a user's jobs together, or everybody's together. No job may be larger than any."""
 
 
@@ -38,7 +41,7 @@ class Limit:
 
     Attributes:
         per: what is counted.
-        resource: Slurm's name of it: `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:h100`.
+        resource: Slurm's name of it: `cpu`, `mem` (MiB), `node`, `gres/gpu`, `gres/gpu:h100`; or `QUEUED`.
         most: the most that is allowed.
     """
 

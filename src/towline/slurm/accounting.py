@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from towline.models.site import Association, Limit, Per, Qos
+from towline.models.site import QUEUED, Association, Limit, Per, Qos
 from towline.slurm.durations import parse_limit
 
-ASSOCIATION_FIELDS = "Account,Partition,QOS,DefaultQOS,MaxWall,MaxTRES,GrpTRES"
+ASSOCIATION_FIELDS = "Account,Partition,QOS,DefaultQOS,MaxWall,MaxTRES,GrpTRES,MaxSubmitJobs,GrpSubmitJobs"
 """Fields of `sacctmgr show associations`; parents' limits are passed down unless WOPLimits is said (sacctmgr(1))."""
 
-QOS_FIELDS = "Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES,Flags"
+QOS_FIELDS = "Name,MaxWall,MaxTRES,MaxTRESPU,GrpTRES,Flags,MaxSubmitJobsPerUser,GrpSubmitJobs"
 """Fields of `sacctmgr show qos`."""
 
 _AMOUNT = re.compile(r"(\d+)([KMGTP]?)", re.IGNORECASE)
@@ -26,9 +26,9 @@ def parse_associations(sacctmgr: str) -> tuple[Association, ...]:
             qos=_words(qos),
             default_qos=default_qos,
             max_time=parse_limit(max_wall),
-            limits=(*parse_limits("job", job), *parse_limits("group", group)),
+            limits=(*parse_limits("job", job), *parse_limits("group", group), *_queued(mine, all_)),
         )
-        for account, partition, qos, default_qos, max_wall, job, group in _records(sacctmgr, 7)
+        for account, partition, qos, default_qos, max_wall, job, group, mine, all_ in _records(sacctmgr, 9)
     )
 
 
@@ -38,10 +38,15 @@ def parse_qoses(sacctmgr: str) -> tuple[Qos, ...]:
         Qos(
             name=name,
             max_time=parse_limit(max_wall),
-            limits=(*parse_limits("job", job), *parse_limits("user", user), *parse_limits("group", group)),
+            limits=(
+                *parse_limits("job", job),
+                *parse_limits("user", user),
+                *parse_limits("group", group),
+                *_queued(mine, all_),
+            ),
             flags=_words(flags),
         )
-        for name, max_wall, job, user, group, flags in _records(sacctmgr, 6)
+        for name, max_wall, job, user, group, flags, mine, all_ in _records(sacctmgr, 8)
     )
 
 
@@ -50,6 +55,12 @@ def parse_limits(per: Per, text: str) -> tuple[Limit, ...]:
     pairs = [word.partition("=") for word in _words(text)]
     found = [(name, _AMOUNT.fullmatch(amount)) for name, _, amount in pairs]
     return tuple(Limit(per, name, int(int(hit[1]) * _scale(name, hit[2]))) for name, hit in found if hit)
+
+
+def _queued(user: str, group: str) -> tuple[Limit, ...]:
+    """Limits on jobs in the queue; 0 is how a site pauses submissions, and so for the moment only."""
+    given: tuple[tuple[Per, str], ...] = (("user", user), ("group", group))
+    return tuple(Limit(per, QUEUED, int(most)) for per, most in given if most.isdecimal() and int(most))
 
 
 def _scale(resource: str, unit: str) -> float:

@@ -11,7 +11,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.checks import check_spec
 from towline.engine.defaults import fill_in, join_comments, with_preset
 from towline.models.plan import Check, Verdict
-from towline.models.site import Association, Limit, NodeKind, Partition, Qos, SiteFacts
+from towline.models.site import QUEUED, Association, Limit, NodeKind, Partition, Per, Qos, SiteFacts
 from towline.models.spec import JobSpec
 
 FACTS = SiteFacts(
@@ -265,6 +265,13 @@ def test_the_share_of_cpus_keeps_to_the_limits() -> None:
     assert filled(facts=small, resources={"gpus_per_node": 8}).resources.cpus_per_task == 10
     assert failing(small, resources={"gpus_per_node": 8}) == {}
     assert set(failing(small, resources={"gpus_per_node": 8, "cpus_per_task": 11})) == {"limits"}
+
+
+@pytest.mark.parametrize("per", ["user", "group"])
+def test_an_array_that_can_never_be_queued_is_refused(per: Per) -> None:
+    tight = replace(GOVERNED, qoses=(Qos("normal", None, (Limit(per, QUEUED, 4),)),))
+    assert failing(tight, array="0-3") == {}
+    assert "5 tasks are asked for and QOS normal" in failing(tight, array="0-4%1")["limits"].evidence
 
 
 def test_who_says_which_cpus_count_gets_no_share_of_all() -> None:

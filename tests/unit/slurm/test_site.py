@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.slurm.stubs import Slurm
-from towline.models.site import Association, Limit, NodeKind, Partition, Qos, SiteFacts
+from towline.models.site import QUEUED, Association, Limit, NodeKind, Partition, Qos, SiteFacts
 from towline.slurm.calls import facts_call
 from towline.slurm.durations import parse_limit
 from towline.slurm.site import parse_facts, parse_gpus, parse_partitions
@@ -28,8 +28,8 @@ SINFO = (
     "long|1|8|16000|(null)|(null)\n"
     "Welcome to the cluster | 3\n"
 )
-ASSOCIATIONS = "research||limited,normal|normal|02:00:00|cpu=-1|mem=100G\nteaching|batch|normal||||\na notice\n"
-QOSES = "normal|||||\nlimited||gres/gpu=4|node=2||\nlong|2-00:00:00||||PartitionTimeLimit\n"
+ASSOCIATIONS = "research||limited,normal|normal|02:00:00|cpu=-1|mem=100G|50|0\nteaching|batch|normal||||||\na notice\n"
+QOSES = "normal|||||||\nlimited||gres/gpu=4|node=2|||8|\nlong|2-00:00:00||||PartitionTimeLimit||90\n"
 CONFIG = (
     "AccountingStorageEnforce = associations,limits\n"
     "Configuration data as of 2026-11-30T00:28:33\n"
@@ -115,11 +115,20 @@ def test_the_facts_script_and_its_reader(tmp_path: Path) -> None:
     assert facts.groups
     assert facts.licenses == (("matlab", 5),)
     assert facts.associations == (
-        Association("research", "", ("limited", "normal"), "normal", 7200, (Limit("group", "mem", 102400),)),
+        Association(
+            "research",
+            "",
+            ("limited", "normal"),
+            "normal",
+            7200,
+            (Limit("group", "mem", 102400), Limit("user", QUEUED, 50)),
+        ),
         Association("teaching", "batch", ("normal",)),
     )
-    assert facts.qos("limited") == Qos("limited", None, (Limit("job", "gres/gpu", 4), Limit("user", "node", 2)))
-    assert facts.qos("long") == Qos("long", 2 * 86400, (), ("PartitionTimeLimit",))
+    assert facts.qos("limited") == Qos(
+        "limited", None, (Limit("job", "gres/gpu", 4), Limit("user", "node", 2), Limit("user", QUEUED, 8))
+    )
+    assert facts.qos("long") == Qos("long", 2 * 86400, (Limit("group", QUEUED, 90),), ("PartitionTimeLimit",))
     assert SiteFacts.from_json(facts.to_json()) == facts
 
 
