@@ -1,0 +1,60 @@
+"""Which file an image becomes, and what is said when its registry does not give it."""
+
+from __future__ import annotations
+
+import pytest
+
+from towline.config.profile import ClusterProfile
+from towline.container.cache import CachedImage, Found, name_of
+from towline.container.registry import Manifest
+from towline.engine.images.preparing import decide
+from towline.models.image import Image
+from towline.models.plan import Verdict
+
+TEXT = "nvcr.io/nvidia/x:1"
+DIGEST, OTHER = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+PROFILE = ClusterProfile(name="lab", hosts=("login",), root="/lustre/me")
+DAY = 86400
+
+
+def there(digest: str = DIGEST, modified: int = 0) -> CachedImage:
+    name = name_of(Image.parse(TEXT), "x86_64", digest)
+    return CachedImage(name, 1000, 10, modified, {"size": "10", "digest": digest})
+
+
+def answered(code: int, digest: str = "") -> Manifest:
+    return Manifest(url="https://nvcr.io/v2", first=code, code=code, file="/h/.credentials", digest=digest)
+
+
+def found(*images: CachedImage, manifest: Manifest | None = None, arches: tuple[str, ...] = ("x86_64",)) -> Found:
+    return Found(1000, arches, images, manifest)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "ready", "said"),
+    [
+        (found(there(), manifest=answered(200, DIGEST)), Verdict.ON_SUBMIT, True, "is in the cache"),
+        (found(there(OTHER), manifest=answered(200, DIGEST)), Verdict.OK, False, "a job on cpu makes"),
+        (found(manifest=answered(200, DIGEST)), Verdict.OK, False, "a job on cpu makes /lustre/me/images/"),
+        (found(there(), manifest=answered(404)), Verdict.ON_SUBMIT, True, "is in the cache"),
+        (found(manifest=answered(404)), Verdict.FAILS, None, "has no image"),
+        (found(manifest=answered(401)), Verdict.FAILS, None, "has no line for nvcr.io"),
+        (found(manifest=answered(0)), Verdict.CANNOT_TELL, False, "could not be reached"),
+        (found(there()), Verdict.ON_SUBMIT, True, "is in the cache"),
+        (found(), Verdict.OK, False, "a job on cpu makes"),
+        (found(arches=("aarch64", "x86_64")), Verdict.CANNOT_TELL, None, "is pulled from its registry"),
+    ],
+)
+def test_what_becomes_of_an_image(answer: Found, verdict: Verdict, ready: bool | None, said: str) -> None:
+    planned, check, _ = decide(TEXT, answer, PROFILE, 0.0)
+    assert check.verdict is verdict
+    assert said in check.evidence
+    assert (planned.ready if planned else None) is ready
+
+
+def test_a_file_that_was_not_compared_with_its_registry_is_told() -> None:
+    _, _, note = decide(TEXT, found(there(), manifest=answered(0)), PROFILE, 0.0)
+    assert "was not compared with its registry" in note
+    _, _, old = decide(TEXT, found(there()), PROFILE, 40.0 * DAY)
+    assert "is 40 days old" in old
+    assert decide(TEXT, found(there()), PROFILE, 2.0 * DAY)[2] == ""
