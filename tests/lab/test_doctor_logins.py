@@ -24,6 +24,12 @@ HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
 AUTHORIZED = ".ssh/authorized_keys"
 
 
+@pytest.fixture(autouse=True)
+def ssh_folder() -> None:
+    """~/.ssh is there, as ssh makes it for whoever has used it once; ssh-copy-id wants it."""
+    (HOME / ".ssh").mkdir(mode=0o700, exist_ok=True)
+
+
 @pytest.fixture
 def clinic(lab: Lab, tmp_path: Path) -> Iterator[Clinic]:
     found = Clinic(lab, tmp_path, {"hosts": "login1.lab"})

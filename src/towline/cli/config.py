@@ -59,16 +59,16 @@ def path(*, as_json: bool) -> None:
 def trust(file: Path, *, remove: bool, as_json: bool) -> None:
     """Trust a project's `towline.toml` as it is now, so that it may name clusters and commands.
 
-    FILE is the file or its directory. A change of its content ends the trust.
+    FILE is the file or a directory of the project. A change of its content ends the trust.
     """
     from towline.engine import configuration
 
-    delicate = configuration.trust(file, remove=remove)
+    found = configuration.trust(file, remove=remove)
     if as_json:
-        print_document({"trusted": not remove, "needs_trust": list(delicate)})
+        print_document({"trusted": not remove, "needs_trust": list(found.delicate)})
         return
-    what = f"It sets {', '.join(delicate)}." if delicate else "Nothing in it needs that."
-    print(f"{'No longer trusted' if remove else 'Trusted'}: {file}. {what}")
+    what = f"It sets {', '.join(found.delicate)}." if found.delicate else "Nothing in it needs that."
+    print(f"{'No longer trusted' if remove else 'Trusted'}: {found.path}. {what}")
 
 
 def _text(found: ShownProfile, *, origin: bool) -> str:

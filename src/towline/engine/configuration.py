@@ -167,13 +167,18 @@ def _is_given(key: str, given: Mapping[str, Any]) -> bool:
     return True
 
 
-def trust(path: Path, *, remove: bool = False) -> tuple[str, ...]:
-    """Trust a project's file as it is now, or no longer; the result is the keys in it that need trust.
+def trust(path: Path, *, remove: bool = False) -> project.Project:
+    """Trust a project's file as it is now, or no longer; gives that file.
+
+    Args:
+        path: the file, or a directory of the project: the nearest file from there upwards is meant, as for jobs.
+        remove: no longer trust it.
 
     Raises:
         NotFound: there is no such file.
         ConfigError: it is wrong, or the record cannot be written.
     """
-    found = project.read_project(path.resolve() if path.is_file() else path.resolve() / project.FILE)
+    found = project.find_project(path.resolve()) if path.is_dir() else None
+    found = found or project.read_project(path.resolve() / project.FILE if path.is_dir() else path.resolve())
     project.record_trust(found, paths.config_dir(), remove=remove)
-    return found.delicate
+    return found

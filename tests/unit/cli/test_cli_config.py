@@ -59,3 +59,13 @@ def test_run_takes_the_projects_defaults_once_they_are_trusted(
     )
     towline("trust", "--remove")
     assert towline("run", "--dry-run").status == 78
+
+
+def test_trust_is_for_the_nearest_file_above_as_jobs_are(
+    towline: Towline, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "towline.toml").write_text('shell = "sleep 1"\n')
+    (project / "deep" / "er").mkdir(parents=True)
+    monkeypatch.chdir(project / "deep" / "er")
+    assert f"Trusted: {project}/towline.toml." in towline("trust").stdout
+    assert "No longer" in towline("trust", "--remove").stdout

@@ -106,6 +106,8 @@ def _unwritable(path: str, near: str, complaint: str, login: Login) -> Finding:
         fix = f"Set `root` in the profile to a directory where {user} may write, or ask the site for one below {near}."
     if re.search(r"quota|space", complaint, re.IGNORECASE):
         fix = "Delete what you do not need there, or ask the site for more space."
+    if "Input/output" in complaint or complaint.startswith("I/O"):
+        fix = "The file system is full or broken on this host: free space there (see `df`), or ask the site."
     if "ead-only" in complaint:
         fix = "The file system is mounted read-only on this host: ask the site, or take the host out of `hosts`."
     repair = Repair("chmod-there", path) if near == path and fix.startswith("On the cluster") else None
