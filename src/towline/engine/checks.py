@@ -23,6 +23,7 @@ from towline.models.parts import shared_path
 from towline.models.plan import Check, Verdict
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec
+from towline.models.times import seconds_from_now
 from towline.models.values import format_walltime
 
 
@@ -268,6 +269,21 @@ def _grace(spec: JobSpec, _: SiteFacts) -> Check | None:
     return Check("signal", Verdict.OK, f"{signal} to every rank {grace} s before the end")
 
 
+def _deadline(spec: JobSpec, _: SiteFacts) -> Check | None:
+    """Slurm takes a job that cannot end by its deadline, and removes it at once (sbatch(1), `--deadline`)."""
+    due, walltime = seconds_from_now(spec.deadline or ""), spec.resources.time
+    if due is None or walltime is None or "time-min" in spec.sbatch:
+        return None
+    last_start = due - walltime
+    if last_start > (seconds_from_now(spec.begin or "") or 0):
+        return None
+    evidence = (
+        f"the deadline is {format_walltime(due)} from now, and the job has a walltime of {format_walltime(walltime)}"
+    )
+    begin = f" from {spec.begin} on" if spec.begin else ""
+    return Check("deadline", Verdict.FAILS, evidence + begin, "Give a later --deadline, or less --time.")
+
+
 def _tokens(spec: JobSpec, _: SiteFacts) -> Check | None:
     """A token in plain sight: the job's files on the shared disk and lists would show it."""
     variables = [*spec.env.items(), *(pair for role in spec.roles for pair in role.env.items())]
@@ -318,4 +334,4 @@ def _array(spec: JobSpec, facts: SiteFacts) -> Check | None:
     return Check("array", Verdict.OK, f"{len(tasks)} tasks")
 
 
-_OWN = (_unlimited, _grace, _tokens, _inputs, _outputs, _array)
+_OWN = (_unlimited, _grace, _deadline, _tokens, _inputs, _outputs, _array)

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from towline.models.values import parse_walltime
 
 _UNITS = "seconds|minutes|hours|days|weeks"
+_IN_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 7 * 86400}
 _CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?"
 _DATE = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _WHEN = re.compile(
@@ -41,6 +42,12 @@ def check_when(text: str) -> str:
         f"{text!r} is not a time; write +2h, HH:MM, tomorrow, YYYY-MM-DD, YYYY-MM-DDTHH:MM[:SS] "
         "(the cluster's clock), or the last with a zone such as Z or +01:00"
     )
+
+
+def seconds_from_now(when: str) -> int | None:
+    """How many seconds after the submission `now+7200seconds` and its like are; None for the other forms."""
+    found = re.fullmatch(rf"now(?:\+(\d+)({_UNITS})?)?", when)
+    return int(found[1] or 0) * _IN_SECONDS[found[2] or "seconds"] if found else None
 
 
 def _seconds(date: str, clock: str, zone: str) -> int:

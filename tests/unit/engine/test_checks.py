@@ -50,6 +50,9 @@ def failing(facts: SiteFacts = FACTS, **fields: Any) -> dict[str, Check]:
         {"resources": {"gpus_per_node": 1, "gpu_type": "h100"}},
         {"resources": {"memory": "all", "exclusive": True}},
         {"resources": {"time": "10m"}, "grace": "5m"},
+        {"resources": {"time": "10m"}, "deadline": "+1h"},
+        {"resources": {"time": "10m"}, "begin": "+2h", "deadline": "tomorrow"},
+        {"resources": {"time": "1h"}, "deadline": "+5m", "sbatch": {"time-min": "2"}},
         {"inputs": {"/data": "/datasets/imagenet", "/more": "lustre:///more"}},
     ],
 )
@@ -74,6 +77,8 @@ def test_what_a_partition_can_take_passes(fields: dict[str, Any]) -> None:
         ({"resources": {"memory_per_cpu": "100G", "cpus_per_task": 2}}, "memory", "204800 MiB", "No partition"),
         ({"partition": "long"}, "walltime", "no end", "--time"),
         ({"resources": {"time": "5m"}, "signal": "USR1", "grace": "5m"}, "signal", "300 s before", "--grace"),
+        ({"resources": {"time": "1h"}, "deadline": "+5m"}, "deadline", "00:05:00 from now", "--deadline"),
+        ({"resources": {"time": "1h"}, "begin": "+2h", "deadline": "now+150minutes"}, "deadline", "7200", "--time"),
         ({"inputs": {"/data": "s3://bucket/x"}}, "inputs", "s3://bucket/x", "shared file system"),
         ({"outputs": {"model": "s3://bucket/x"}}, "outputs", "no results", "towline results"),
     ],
