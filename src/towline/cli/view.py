@@ -67,6 +67,7 @@ class TextView:
         self._waiting: JobRecord | None = None
         self._since = time.monotonic()
         self._said = ""
+        self._held = ""
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._status.say(wording.submitted(record))
@@ -74,7 +75,9 @@ class TextView:
             self._status.say(f"its tasks have a log each: towline logs {record.id}_{min(record.tasks.numbers)}")
 
     def held(self, hold: Held) -> None:  # noqa: D102
-        self._status.update(wording.held(hold))
+        if sys.stderr.isatty() or hold.reason != self._held:  # the pauses grow, which is no news for a file
+            self._status.update(wording.held(hold))
+        self._held = hold.reason
 
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):

@@ -147,12 +147,17 @@ def _from_queue(attempt: Attempt, row: QueueRow, accounted: AccountingRow | None
         reason=row.reason,
         nodes="" if pending else nodes,
         submitted=row.submitted,
-        started=None if pending else row.started,
+        started=None if pending or _never_ran(row) else row.started,
         ended=row.ended if row.state.ended else None,
     )
     if row.state.ended and accounted and accounted.exit and accounted.state.ended:
         return _with_slurm_code(attempt, accounted)
     return attempt
+
+
+def _never_ran(row: QueueRow | AccountingRow) -> bool:
+    """Whether the job was cancelled while it waited: Slurm gives its end as the start, too, and no nodes."""
+    return row.state is JobState.CANCELLED and not row.nodes and row.started == row.ended
 
 
 def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
@@ -162,7 +167,7 @@ def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
         reason=attempt.reason if attempt.reason in ENDS else "",
         nodes=row.nodes,
         submitted=row.submitted,
-        started=row.started,
+        started=None if _never_ran(row) else row.started,
         ended=row.ended if row.state.ended else None,
     )
     return _with_slurm_code(attempt, row) if row.state.ended else attempt

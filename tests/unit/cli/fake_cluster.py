@@ -182,9 +182,9 @@ class FakeCluster:
         plan = plan or await self.plan(spec)
         self.secrets = secrets
         self.patience = patience
-        for reason in self.holds:
+        for again, reason in enumerate(self.holds):
             if told:
-                told(Held(self.job.record, reason, 8.0))
+                told(Held(self.job.record, reason, 8.0 * 2**again))
         if plan.failures:
             raise PlanRefused("the job would not run", why=plan.failures[0].evidence, fix=plan.failures[0].fix)
         self.submitted += 1

@@ -142,6 +142,15 @@ def test_a_pending_job_says_why_and_has_no_start_yet() -> None:
     assert (found.last.reason, found.last.started, found.last.nodes) == ("Resources", None, "")
 
 
+@pytest.mark.parametrize(("nodes", "started"), [("", None), ("node1", 80.0)])
+def test_a_job_that_was_cancelled_while_it_waited_has_no_start(nodes: str, started: float | None) -> None:
+    row = dataclasses.replace(queue("CANCELLED"), nodes=nodes, started=80.0, ended=80.0)
+    newest = dataclasses.replace(accounted("CANCELLED").newest, nodes=nodes, started=80.0, ended=80.0)
+    for evidence in (Evidence(GOING, row), Evidence(GOING, None, JobHistory(newest))):
+        ended = conclude(known(JobState.PENDING), evidence, now=90)
+        assert (ended.state, ended.last.started, ended.last.ended) == (JobState.CANCELLED, started, 80.0)
+
+
 def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     earlier = AccountingRow("7", "NODE_FAIL", JobState.FAILED)
     history = JobHistory(AccountingRow("7", "RUNNING", JobState.RUNNING), (earlier,))
