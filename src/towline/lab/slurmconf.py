@@ -7,7 +7,7 @@ from pathlib import Path
 
 from towline.lab import keys, overrides, process
 from towline.lab.accounts import system_user
-from towline.lab.files import holds, replace, write_in_place
+from towline.lab.files import holds, replace
 from towline.lab.kernel import has_cgroup_v1
 from towline.lab.layout import (
     CLOUD_NODE,
@@ -81,7 +81,7 @@ def write(layout: Layout) -> bool:
     changed = False
     for name, text in _rendered(layout).items():
         secret = name == "slurmdbd.conf"  # slurmdbd insists
-        written = write_in_place(layout.etc / name, text, 0o600 if secret else 0o644, slurm if secret else (0, 0))
+        written = replace(layout.etc / name, text, 0o600 if secret else 0o644, slurm if secret else (0, 0))
         changed |= written and name in SLURM_FILES
     for script in _scripts():
         replace(layout.bin / script.name, script.read_text(), 0o755)
