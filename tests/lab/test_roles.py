@@ -79,7 +79,9 @@ def test_a_role_that_fails_is_named_and_ends_the_others(towline: Terminal, tmp_p
     assert job["note"] == "role rollout failed first, on its rank 1, and the others were ended"
     assert logs(done) == {"policy": ["begun", "told"], "rollout": ["rank 0", "rank 1"]}
     assert sorted(towline("logs", "--role", "rollout", job["id"]).out.splitlines()) == ["rank 0", "rank 1"]
-    assert "==> policy <==\nbegun" in towline("logs", job["id"]).out
+    everything = towline("logs", job["id"])
+    assert "==> policy <==\nbegun" in everything.out
+    assert "towline: role rollout has failed with exit code 5\n" in everything.err
     assert towline("logs", "--role", "nosuch", job["id"]).code == 64
 
 

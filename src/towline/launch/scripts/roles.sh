@@ -167,8 +167,13 @@ note_left() {
         say "role $1 was ended"
         return
     fi
-    say "role $1 has left with exit code $2"
     blame "$1"
+    # What srun says is often the code of a rank that was ended because another one had failed.
+    if [ "$job_role" = "$1" ]; then
+        say "role $1 has failed with exit code $job_code"
+    else
+        say "role $1 has failed after role $job_role"
+    fi
 }
 
 note_service_left() {
