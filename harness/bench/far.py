@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from harness.delay import delayed
 from tests.lab.sshd import HOST, Server, kill
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.openssh import OpenSSH
 
 ONE_WAY = 0.025
 """Seconds; 50 ms round trip."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from towline.remote.access import Access
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.access import Access
+from towline.remote.ssh.openssh import OpenSSH
 
 HOST = "127.0.0.1"
 _SECONDS = 20

@@ -15,9 +15,9 @@ from tests.lab.sshd import Server
 from tests.lab.test_remote_ssh import Start, folder, start
 from towline.models.tree import Tree
 from towline.remote.base import Operation
-from towline.remote.openssh import OpenSSH
-from towline.remote.transfer import Transfers
-from towline.remote.tree import FOLDER, TreePull, TreeReport
+from towline.remote.files.transfer import Transfers
+from towline.remote.files.tree import FOLDER, TreePull, TreeReport
+from towline.remote.ssh.openssh import OpenSSH
 from towline.storage.results import parse_tree
 from towline.storage.scripts import script
 

@@ -15,9 +15,9 @@ from tests.lab.sshd import HOST, Server, kill, make_key
 from tests.lab.test_remote_ssh import Start, folder, lifeline, run, script, start
 from tests.unit.remote.lifeline import LifeLine
 from towline.models.errors import AccessRefused
-from towline.remote.access import Access
 from towline.remote.base import Ending, Operation, Outcome
-from towline.remote.transfer import Transfers
+from towline.remote.files.transfer import Transfers
+from towline.remote.ssh.access import Access
 
 __all__ = ["folder", "lifeline", "start"]
 
@@ -181,7 +181,7 @@ def test_a_lent_key_gets_its_own_advice(folder: Path, mode: int, advice: str) ->
     program = f"""
 from pathlib import Path
 from towline.models.errors import ConfigError
-from towline.remote.access import Access
+from towline.remote.ssh.access import Access
 try:
     Access(identity_file=Path({str(key)!r})).check()
 except ConfigError as error:

@@ -14,7 +14,7 @@ from tests.lab.sshd import Server, commands, kill, wait_until
 from tests.lab.test_remote_ssh import Start, folder, lifeline, start
 from tests.unit.remote.lifeline import LifeLine
 from towline.remote.base import Ending, Operation, Outcome
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.openssh import OpenSSH
 
 __all__ = ["folder", "lifeline", "start"]
 

@@ -22,7 +22,7 @@ from tests.lab.sshd import HOST, Server, free_port, kill, make_key, wait_until
 from tests.unit.remote.lifeline import LifeLine
 from towline.models.errors import AccessRefused
 from towline.remote.base import Ending, Operation, Outcome
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.openssh import OpenSSH
 
 Start = Callable[..., Server]
 

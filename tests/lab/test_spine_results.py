@@ -13,7 +13,7 @@ from tests.lab.terminal import Done, Terminal
 from towline import Cluster
 from towline.engine.events import Progress
 from towline.lab import Lab
-from towline.remote.tree import FOLDER
+from towline.remote.files.tree import FOLDER
 
 MANY = """
 import hashlib, os, pathlib

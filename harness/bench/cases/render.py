@@ -7,7 +7,7 @@ import time
 
 from harness.bench.registry import Reading, benchmark
 from towline.config.profile import ClusterProfile
-from towline.engine.planning import check_plan, make_plan
+from towline.engine.planning.plans import check_plan, make_plan
 from towline.models.ids import new_job_id
 from towline.models.site import Partition, SiteFacts
 from towline.models.spec import JobSpec

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.bench.far import far_host
 from harness.bench.registry import Reading, benchmark
 from harness.bench.timing import compare
-from towline.remote.transfer import Transfers
+from towline.remote.files.transfer import Transfers
 
 SLOWER = 1 / 0.9
 """At least 0.9 times the rate is at most this many times the time."""

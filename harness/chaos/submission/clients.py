@@ -18,14 +18,14 @@ from pathlib import Path
 from harness.chaos.submission.cuts import Cut
 from harness.chaos.submission.wire import ADDRESSES, Wire, listeners
 from towline.config.profile import ClusterProfile
-from towline.engine import submission
-from towline.engine.planning import make_plan
+from towline.engine.planning.plans import make_plan
 from towline.engine.session import Session
 from towline.engine.store import Store
+from towline.engine.submitting import submission
 from towline.models.errors import TowlineError
 from towline.models.spec import JobSpec
-from towline.remote.access import Access
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.access import Access
+from towline.remote.ssh.openssh import OpenSSH
 
 FORK = multiprocessing.get_context("fork")
 """Clients begin with everything imported; starting Python for each would take most of the time."""

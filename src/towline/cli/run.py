@@ -101,7 +101,7 @@ def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
     """The values of the job's secrets; a person is asked before anything else takes time."""
     if not spec.secrets:
         return {}
-    from towline.engine.secret_sources import Source, read_source
+    from towline.engine.submitting.secret_sources import Source, read_source
 
     sources = {source.name: source for source in secret_sources(manner.secrets)}
     ask = None if manner.no_input or not sys.stdin.isatty() else _ask

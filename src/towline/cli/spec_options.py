@@ -11,7 +11,7 @@ import click
 from towline.models.errors import UsageError
 
 if TYPE_CHECKING:
-    from towline.engine.secret_sources import Source
+    from towline.engine.submitting.secret_sources import Source
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def secret_sources(given: Sequence[str]) -> tuple[Source, ...]:
     Raises:
         UsageError: one does not say it.
     """
-    from towline.engine.secret_sources import Source
+    from towline.engine.submitting.secret_sources import Source
 
     return tuple(Source.parse(text) for text in given)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
-from towline.engine.arrays import shortened
 from towline.engine.events import Held
+from towline.engine.watching.arrays import shortened
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
 
 _COLOURS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from towline.engine.arrays import shortened, task_of
 from towline.engine.store import Store
+from towline.engine.watching.arrays import shortened, task_of
 from towline.models.errors import Ambiguous, NotFound
 from towline.models.ids import is_job_id
 from towline.models.job import JobRecord

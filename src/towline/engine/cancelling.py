@@ -6,12 +6,12 @@ import asyncio
 import dataclasses
 import time
 
-from towline.engine import observation
-from towline.engine.intent import submission_of
 from towline.engine.outcomes import expect_done, last_words
-from towline.engine.pace import Pace
-from towline.engine.recovery import look_up
 from towline.engine.session import Session
+from towline.engine.submitting.intent import submission_of
+from towline.engine.submitting.recovery import look_up
+from towline.engine.watching import observation
+from towline.engine.watching.pace import Pace
 from towline.models.errors import SlurmUnavailable
 from towline.models.ids import attempt_token
 from towline.models.job import JobRecord, JobState

@@ -12,24 +12,26 @@ from typing import Any
 from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
-from towline.engine import cancelling, following, homecoming, mapping, observation, submission
+from towline.engine import cancelling, homecoming, mapping
 from towline.engine.addressing import find_job
-from towline.engine.arrays import task_of
-from towline.engine.dependencies import settle
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.images.importing import with_imports
 from towline.engine.images.preparing import prepare
-from towline.engine.looking import looked_at
 from towline.engine.mapping import Work, map_spec
-from towline.engine.planning import check_plan, make_plan
+from towline.engine.planning.dependencies import settle
+from towline.engine.planning.looking import looked_at
+from towline.engine.planning.plans import check_plan, make_plan
 from towline.engine.reaching import open_remote
-from towline.engine.secrets import take_secrets
 from towline.engine.session import Session
 from towline.engine.staging import cleaning, keeping, pulling, pushing
 from towline.engine.staging import code as staging
 from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
+from towline.engine.submitting import submission
+from towline.engine.submitting.secrets import take_secrets
+from towline.engine.watching import following, observation
+from towline.engine.watching.arrays import task_of
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError, WaitTimedOut
 from towline.models.ids import new_job_id

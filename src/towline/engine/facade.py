@@ -19,7 +19,7 @@ from towline.engine.cluster import AsyncCluster, AsyncJob
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.engine.mapping import Work
 from towline.engine.staging.pushing import Pushed
-from towline.engine.submission import PATIENCE
+from towline.engine.submitting.submission import PATIENCE
 from towline.models.code import Code
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord

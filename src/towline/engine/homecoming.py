@@ -14,8 +14,8 @@ from towline.models.errors import NotFound, TransferFailed, Unreachable
 from towline.models.job import JobRecord
 from towline.models.tree import Tree
 from towline.remote.base import Operation, Remote
-from towline.remote.transfer import Transfers
-from towline.remote.tree import FOLDER, TreePull, TreeReport
+from towline.remote.files.transfer import Transfers
+from towline.remote.files.tree import FOLDER, TreePull, TreeReport
 from towline.storage.results import admit, parse_tree, result_files, select
 from towline.storage.scripts import script
 

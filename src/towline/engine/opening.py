@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from towline.config.files import resolve
 from towline.engine.reaching import open_remote
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.openssh import OpenSSH
 
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from towline.config.profile import ClusterProfile
-from towline.remote.access import Access
 from towline.remote.base import Remote
+from towline.remote.files.transfer import Transfers
 from towline.remote.local import Local
-from towline.remote.openssh import OpenSSH
-from towline.remote.transfer import Transfers
+from towline.remote.ssh.access import Access
+from towline.remote.ssh.openssh import OpenSSH
 
 _HERE = "local"
 """The `transfer_host` that stands for this machine."""

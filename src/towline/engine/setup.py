@@ -21,9 +21,9 @@ from towline.engine.reaching import access_of, open_remote
 from towline.models.errors import ConfigError
 from towline.models.plan import Verdict
 from towline.models.site import Partition
-from towline.remote import keys
 from towline.remote.base import Operation
-from towline.remote.keys import HostKey
+from towline.remote.ssh import keys
+from towline.remote.ssh.keys import HostKey
 from towline.slurm.doctor import Answer, Role, Room, candidates, candidates_call, parse_answer
 
 KEY_NAMES = ("id_ed25519", "id_ecdsa", "id_rsa")

@@ -18,8 +18,8 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from towline.engine.estimating import Wait
 from towline.engine.migrations import MIGRATIONS
+from towline.engine.planning.estimating import Wait
 from towline.models.errors import ConfigError
 from towline.models.job import Attempt, Component, JobRecord, JobState, Tasks
 from towline.models.site import SiteFacts

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import secrets
 
-from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
-from towline.remote.channel import Talk, converse
-from towline.remote.framing import bootstrap_line
+from towline.remote.wire.archive import Payload
+from towline.remote.wire.channel import Talk, converse
+from towline.remote.wire.framing import bootstrap_line
 
 _APART = 'exec 3<&0; "$0" -c "$1" <&3 3<&- & exec 3<&-; wait "$!"'
 """Runs the line in a process of its own, so that an operation that survives outlives what we would kill."""

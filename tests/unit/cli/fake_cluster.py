@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from towline.engine.arrays import task_of
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.watching.arrays import task_of
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine import arrays
+from towline.engine.watching import arrays
 from towline.models.job import MOST_FAILURES, Attempt, JobRecord, JobState, Tasks
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import AttemptFiles, PollAnswer, parse_poll

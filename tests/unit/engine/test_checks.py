@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine.checks import check_spec
-from towline.engine.defaults import fill_in, join_comments, with_preset
+from towline.engine.planning.checks import check_spec
+from towline.engine.planning.defaults import fill_in, join_comments, with_preset
 from towline.models.plan import Check, Verdict
 from towline.models.site import QUEUED, Association, Limit, NodeKind, Partition, Per, Qos, SiteFacts
 from towline.models.spec import JobSpec

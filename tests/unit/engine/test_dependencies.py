@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from towline.engine.dependencies import Predecessor, judge
+from towline.engine.planning.dependencies import Predecessor, judge
 from towline.models.dependency import Dependency, DependencyKind
 from towline.models.errors import SpecError
 from towline.models.job import JobState

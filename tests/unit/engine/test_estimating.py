@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from towline.engine.estimating import Wait, estimate
+from towline.engine.planning.estimating import Wait, estimate
 from towline.models.plan import Waits
 from towline.models.site import NodeKind
 from towline.models.spec import JobSpec

@@ -11,10 +11,10 @@ import pytest
 
 from tests.unit.engine.records import SPEC, record
 from towline.config.profile import ClusterProfile
-from towline.engine import following
 from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.session import Session
 from towline.engine.store import Store
+from towline.engine.watching import following
 from towline.models.errors import Unreachable
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending, Operation, Outcome

@@ -145,7 +145,7 @@ def test_a_submission_that_fails_a_check_tells_of_its_paths_too(store: Store) ->
 
 
 async def _plan(here: AsyncCluster, spec: JobSpec, facts: SiteFacts) -> Plan:
-    from towline.engine.planning import make_plan
+    from towline.engine.planning.plans import make_plan
 
     return make_plan(spec, here.profile, facts, "k3v9x2m4q")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.slurm.test_batch import read_directives
 from towline.config.profile import ClusterProfile
-from towline.engine.planning import make_plan
+from towline.engine.planning.plans import make_plan
 from towline.models.errors import SpecError
 from towline.models.site import NodeKind, Partition, SiteFacts
 from towline.models.spec import JobSpec

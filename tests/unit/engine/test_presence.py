@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from towline.engine.presence import is_submitting, submitting
+from towline.engine.submitting.presence import is_submitting, submitting
 from towline.models.errors import ConfigError
 
 JOB = "k3q9p0abc"
 HOLD = """
 import sys, time
 from pathlib import Path
-from towline.engine.presence import submitting
+from towline.engine.submitting.presence import submitting
 with submitting(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     time.sleep(600)

@@ -10,7 +10,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.reaching import access_of, open_remote, open_transfers
 from towline.remote.local import Local
 from towline.remote.memory import InMemory
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh.openssh import OpenSSH
 
 
 def profile(**fields: Any) -> ClusterProfile:

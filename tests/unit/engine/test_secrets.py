@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine import redaction, submission
-from towline.engine.checks import check_spec
+from towline.engine import redaction
 from towline.engine.cluster import AsyncCluster
+from towline.engine.planning.checks import check_spec
 from towline.engine.redaction import conceal, redacted, redacted_document
-from towline.engine.secrets import take_secrets
 from towline.engine.store import Store
+from towline.engine.submitting import submission
+from towline.engine.submitting.secrets import take_secrets
 from towline.models.errors import PlanRefused, SlurmRefused, SpecError
 from towline.models.plan import Verdict
 from towline.models.secrets import MAX_SECRET_BYTES, Secret, Secrets

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.engine.sizing import Rules, size
+from towline.engine.planning.sizing import Rules, size
 from towline.models.resources import Resources
 from towline.models.site import NodeKind, Partition
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine import submission
 from towline.engine.cluster import AsyncCluster
 from towline.engine.events import Held
 from towline.engine.session import CALL_SECONDS
 from towline.engine.store import Store
+from towline.engine.submitting import submission
 from towline.models.errors import (
     AccessRefused,
     ConfigError,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude, with_new_attempts
+from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, with_new_attempts
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles

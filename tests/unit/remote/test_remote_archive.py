@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from towline.models.errors import TransferFailed, UsageError
-from towline.remote.archive import Payload
 from towline.remote.base import Operation
+from towline.remote.wire.archive import Payload
 
 NONCE = "f" * 32
 

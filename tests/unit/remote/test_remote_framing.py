@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.remote.framing import FrameReader, bootstrap_line, header, mark
+from towline.remote.wire.framing import FrameReader, bootstrap_line, header, mark
 
 NONCE = "0123456789abcdef0123456789abcdef"
 OTHER = "0123456789abcdef0123456789abcdee"

@@ -14,11 +14,11 @@ import pytest
 from tests.lab.sshd import wait_until
 from tests.unit.remote.conftest import SHELLS
 from tests.unit.remote.lifeline import LifeLine
-from towline.remote.archive import Channel, Payload
 from towline.remote.base import Ending, Operation
-from towline.remote.channel import Talk
-from towline.remote.framing import bootstrap_line
-from towline.remote.kept import Kept, Pool
+from towline.remote.wire.archive import Channel, Payload
+from towline.remote.wire.channel import Talk
+from towline.remote.wire.framing import bootstrap_line
+from towline.remote.wire.kept import Kept, Pool
 
 Body = Callable[[Kept], Awaitable[None]]
 PATIENCE = 10

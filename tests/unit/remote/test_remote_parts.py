@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from towline.models.errors import AccessRefused, ConfigError
-from towline.remote.access import Access, connection_name, parse_config
 from towline.remote.base import Ending, Operation, Outcome
-from towline.remote.diagnosis import Kind, LoginTarget, diagnose
 from towline.remote.memory import InMemory
-from towline.remote.openssh import OpenSSH
-from towline.remote.slots import Slots
-from towline.remote.sockets import control_directory, locked
+from towline.remote.ssh.access import Access, connection_name, parse_config
+from towline.remote.ssh.diagnosis import Kind, LoginTarget, diagnose
+from towline.remote.ssh.openssh import OpenSSH
+from towline.remote.ssh.slots import Slots
+from towline.remote.ssh.sockets import control_directory, locked
 
 TARGET = LoginTarget("login1", "login1.example.org", "ada", "2222", ("~/.ssh/id_ed25519",), ("/home/ada/known",))
 CHANGED = """\

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.remote.lifeline import LifeLine
-from towline.remote.archive import Payload
 from towline.remote.base import Operation, Sink
-from towline.remote.channel import Talk, converse
-from towline.remote.framing import bootstrap_line
+from towline.remote.wire.archive import Payload
+from towline.remote.wire.channel import Talk, converse
+from towline.remote.wire.framing import bootstrap_line
 
 LOGIN_SHELLS = [name for name in ("bash", "dash", "tcsh", "csh", "fish", "zsh", "ksh", "mksh") if shutil.which(name)]
 NONCE = "ab" * 16

@@ -11,8 +11,8 @@ import pytest
 
 from towline.models.errors import TransferFailed, UsageError
 from towline.remote.base import Ending, Operation, Outcome, Sink
+from towline.remote.files.transfer import Downloaded, Progress, Transfers
 from towline.remote.local import Local
-from towline.remote.transfer import Downloaded, Progress, Transfers
 
 
 class Cut:

@@ -11,12 +11,12 @@ import pytest
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import Tree
-from towline.remote import tree as module
 from towline.remote.base import Ending, Operation, Outcome, Remote, Sink
+from towline.remote.files import tree as module
+from towline.remote.files.parts import Parts, claimed
+from towline.remote.files.transfer import Transfers
+from towline.remote.files.tree import FOLDER, TreePull, TreeReport
 from towline.remote.local import Local
-from towline.remote.parts import Parts, claimed
-from towline.remote.transfer import Transfers
-from towline.remote.tree import FOLDER, TreePull, TreeReport
 from towline.storage.results import admit, parse_tree
 from towline.storage.scripts import script
 
@@ -269,7 +269,7 @@ def test_the_destination_itself_may_be_a_link(root: Path, tmp_path: Path) -> Non
 
 
 def test_two_pulls_into_one_directory_do_not_mix(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("towline.remote.parts._LOOK_EVERY", 0)
+    monkeypatch.setattr("towline.remote.files.parts._LOOK_EVERY", 0)
     (tmp_path / "home").mkdir()
 
     async def while_another_has_it() -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from towline.models.tree import FileState
-from towline.remote.parts import Parts
-from towline.remote.unpack import Unpacker
+from towline.remote.files.parts import Parts
+from towline.remote.files.unpack import Unpacker
 
 REG, DIR, SYM, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 

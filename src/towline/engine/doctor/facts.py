@@ -19,7 +19,7 @@ from towline.models.errors import (
     Unreachable,
 )
 from towline.models.plan import Verdict
-from towline.remote.keys import Agent, HostKey
+from towline.remote.ssh.keys import Agent, HostKey
 from towline.slurm.doctor import Answer
 
 

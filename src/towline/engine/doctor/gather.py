@@ -17,9 +17,9 @@ from towline.engine.doctor.scheduler import gpu_styles
 from towline.engine.reaching import access_of, open_remote
 from towline.models.errors import TowlineError
 from towline.models.image import Image
-from towline.remote import keys
 from towline.remote.base import Ending, Operation, Outcome, Remote
-from towline.remote.openssh import OpenSSH
+from towline.remote.ssh import keys
+from towline.remote.ssh.openssh import OpenSSH
 from towline.slurm.calls import Call
 from towline.slurm.doctor import Answer, Role, deep_call, doctor_call, parse_answer
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from towline.engine.doctor.facts import Facts, Finding, KeyFile, Kind, Repair, by_hand, cannot_tell, fails, ok
 from towline.models.plan import Verdict
-from towline.remote.keys import Agent
+from towline.remote.ssh.keys import Agent
 
 
 def ssh_client(facts: Facts) -> Sequence[Finding]:

@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Sequence
 
 from towline.engine.doctor.facts import Facts, Finding, Kind, Login, by_hand, cannot_tell, fails, ok
-from towline.remote.keys import shown_key
-from towline.remote.sessions import WANTED
+from towline.remote.ssh.keys import shown_key
+from towline.remote.ssh.sessions import WANTED
 
 _METHODS = re.compile(r"Permission denied \(([^)]*)\)")
 _TOO_OPEN = re.compile(r"Permissions 0*(\d+) for '(.+)' are too open")

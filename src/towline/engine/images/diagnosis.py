@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from towline.container.imports import Failure, Import, failure_of, imports_of_call, parse_imports
 from towline.engine.session import Session
-from towline.engine.verdict import ENDS
+from towline.engine.watching.verdict import ENDS
 from towline.models.errors import TowlineError
 from towline.models.image import Image
 from towline.models.job import JobRecord, JobState

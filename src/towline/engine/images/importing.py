@@ -11,9 +11,9 @@ from towline.container.cache import image_file
 from towline.container.imports import Import, parse_imports, state_call
 from towline.container.reference import enroot_form
 from towline.engine.images.preparing import cache_of
-from towline.engine.intent import owner
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
+from towline.engine.submitting.intent import owner
 from towline.models.errors import OutcomeUnknown, RemoteFault, SlurmUnavailable, TowlineError
 from towline.models.ids import attempt_token
 from towline.models.image import Image

@@ -28,12 +28,12 @@ from towline.container.housekeeping import (
 from towline.container.imports import Import, failure_of
 from towline.engine.images.importing import import_job, look
 from towline.engine.images.preparing import cache_of, decide, find
-from towline.engine.observation import site_facts
 from towline.engine.outcomes import check_ending, last_words
-from towline.engine.pace import Pace
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
 from towline.engine.store import Store
+from towline.engine.watching.observation import site_facts
+from towline.engine.watching.pace import Pace
 from towline.models.errors import PlanRefused, RemoteFault, StagingFailed, UsageError
 from towline.models.image import Image
 from towline.models.plan import PlannedImage, Verdict

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towline.engine import observation
 from towline.engine.outcomes import expect_done
 from towline.engine.session import Session
+from towline.engine.watching import observation
 from towline.models.errors import NotFound, SlurmUnavailable, UsageError
 from towline.models.job import JobRecord
 from towline.remote.base import Operation

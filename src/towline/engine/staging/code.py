@@ -20,9 +20,9 @@ from towline.engine.staging.memory import memory_file, recall, remember
 from towline.engine.staging.trees import working_tree
 from towline.models.code import Code, CodeFile
 from towline.models.errors import NotFound, SpecError, StagingFailed
-from towline.remote import git
 from towline.remote.base import Ending, Operation
-from towline.remote.push import sum_line
+from towline.remote.files import git
+from towline.remote.files.push import sum_line
 from towline.storage.scripts import script
 
 MOUNT = "/code"

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from towline.engine import observation
 from towline.engine.events import NoAnswer, Progress, PullReport
 from towline.engine.homecoming import bring_home, origin_of
-from towline.engine.pace import pace_of_queue
 from towline.engine.session import Session
+from towline.engine.watching import observation
+from towline.engine.watching.pace import pace_of_queue
 from towline.models.errors import OutcomeUnknown, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord
 from towline.models.tree import FileState, Tree

@@ -19,8 +19,8 @@ from towline.models.errors import NotFound, StagingFailed, TransferFailed, Usage
 from towline.models.parts import shared_path
 from towline.models.tree import FileState, Tree, TreeFile
 from towline.remote.base import Operation
-from towline.remote.push import SCRATCH, PushReport, TreePush
-from towline.remote.transfer import Transfers
+from towline.remote.files.push import SCRATCH, PushReport, TreePush
+from towline.remote.files.transfer import Transfers
 from towline.storage.results import parse_tree, safe_link
 from towline.storage.scripts import script
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from towline.remote import git
+from towline.remote.files import git
 from towline.storage.ignore import IGNORE_FILES, Pattern, is_covered, is_ignored, read_patterns
 
 _OWN = IGNORE_FILES[-1:]

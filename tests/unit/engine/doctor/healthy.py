@@ -10,7 +10,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.doctor.checks import examine
 from towline.engine.doctor.facts import Facts, Finding, Here, KeyFile, Login
 from towline.models.plan import Verdict
-from towline.remote.keys import Agent, HostKey
+from towline.remote.ssh.keys import Agent, HostKey
 from towline.slurm.doctor import Answer, Reply, parse_answer
 
 KEY = "/home/me/.ssh/id_alps"

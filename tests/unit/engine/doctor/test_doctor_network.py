@@ -8,7 +8,7 @@ from tests.unit.engine.doctor.healthy import KEY, PRINT, facts, finding, login, 
 from towline.engine.doctor.checks import examine, exit_status
 from towline.engine.doctor.facts import Here, KeyFile, Kind, Repair
 from towline.models.plan import Verdict
-from towline.remote.keys import Agent
+from towline.remote.ssh.keys import Agent
 
 CHANGED = """\
 @@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@

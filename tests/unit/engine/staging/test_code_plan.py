@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine.planning import make_plan
+from towline.engine.planning.plans import make_plan
 from towline.models.code import Code, CodeFile
 from towline.models.errors import SpecError
 from towline.models.plan import Plan

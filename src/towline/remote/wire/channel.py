@@ -14,9 +14,9 @@ from fcntl import fcntl
 from typing import cast
 
 from towline.models.errors import TowlineError
-from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
-from towline.remote.framing import FrameReader
+from towline.remote.wire.archive import Payload
+from towline.remote.wire.framing import FrameReader
 
 AFTERMATH = 5.0
 """Seconds that a program may take to end after it gave its whole answer."""

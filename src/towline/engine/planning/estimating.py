@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towline.engine.fitting import fits
+from towline.engine.planning.fitting import fits
 from towline.models.plan import Estimate, Waits
 from towline.models.spec import JobSpec
 from towline.slurm.look import Look

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from towline.models.errors import TransferFailed, UsageError
 from towline.remote.base import Operation
-from towline.remote.framing import TEXT, header, runner, server
+from towline.remote.wire.framing import TEXT, header, runner, server
 
 _BLOCK = 512
 _CHUNK = 256 * 1024

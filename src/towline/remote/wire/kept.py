@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from towline.remote.archive import Channel, Payload
 from towline.remote.base import Operation
-from towline.remote.channel import AFTERMATH, Call, Program, Talk
-from towline.remote.framing import STOP
+from towline.remote.wire.archive import Channel, Payload
+from towline.remote.wire.channel import AFTERMATH, Call, Program, Talk
+from towline.remote.wire.framing import STOP
 
 _SPARE = 0.2
 """Of the time that one idle channel stays, the others get this part."""

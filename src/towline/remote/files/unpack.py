@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any, cast
 
 from towline.models.tree import FileState
-from towline.remote.parts import Parts
+from towline.remote.files.parts import Parts
 
 
 class Unpacker:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towline.models.errors import AccessRefused, ConfigError
-from towline.remote.access import Access, parse_config
+from towline.remote.ssh.access import Access, parse_config
 
 _SECONDS = 15.0
 """Seconds for a tool that only looks; ssh-keyscan and a login over the network may take as long."""

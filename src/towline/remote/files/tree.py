@@ -2,8 +2,9 @@
 
 A round looks at the tree and brings what is missing; another follows when the connection was cut or a file changed
 while it was read. Large files come one by one and go on by offset; small ones come together as a tar stream, or by
-rsync where that is better (`towline.remote.rsync`). Until a file is whole it is a part in a directory of the transfer's
-own at the destination, which is removed in the end; what a killed transfer leaves there is used or removed by the next.
+rsync where that is better (`towline.remote.files.rsync`). Until a file is whole it is a part in a directory of the
+transfer's own at the destination, which is removed in the end; what a killed transfer leaves there is used or removed
+by the next.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import Tree, TreeFile
-from towline.remote import rsync
 from towline.remote.base import Lends
-from towline.remote.batch import batches, fetch
-from towline.remote.meter import Meter, Progress
-from towline.remote.parts import Parts, check_room, claimed, is_here, put
-from towline.remote.transfer import SourceChanged, SourceUnreadable, Transfers
+from towline.remote.files import rsync
+from towline.remote.files.batch import batches, fetch
+from towline.remote.files.meter import Meter, Progress
+from towline.remote.files.parts import Parts, check_room, claimed, is_here, put
+from towline.remote.files.transfer import SourceChanged, SourceUnreadable, Transfers
 
 FOLDER = ".towline-pull"
 """The directory at the destination for what is not whole yet."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.container.pyxis import srun_options
-from towline.engine.checks import check_spec, unseen_paths
-from towline.engine.defaults import fill_in, with_preset
-from towline.engine.dependencies import NO_DEPENDENCIES, Settled
+from towline.engine.planning.checks import check_spec, unseen_paths
+from towline.engine.planning.defaults import fill_in, with_preset
+from towline.engine.planning.dependencies import NO_DEPENDENCIES, Settled
 from towline.engine.staging import code as staging
 from towline.launch.files import LaunchPlan, job_files, own_mounts
 from towline.launch.roles import role_files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from towline.engine.standing import (
+from towline.engine.planning.standing import (
     ENFORCING_ACCOUNTS,
     account_of,
     associations_of,

@@ -11,11 +11,11 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from towline.engine import observation
 from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.outcomes import expect_done
-from towline.engine.pace import pace_of_end, pace_of_files, pace_of_queue
 from towline.engine.session import Session
+from towline.engine.watching import observation
+from towline.engine.watching.pace import pace_of_end, pace_of_files, pace_of_queue
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Operation

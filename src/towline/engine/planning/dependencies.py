@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from towline.engine.addressing import find_job
-from towline.engine.observation import ask, poll
 from towline.engine.session import Session
+from towline.engine.watching.observation import ask, poll
 from towline.models.dependency import Dependency
 from towline.models.errors import NotFound
 from towline.models.job import JobRecord, JobState

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from towline.engine.verdict import ENDS
+from towline.engine.watching.verdict import ENDS
 from towline.models.array import format_tasks
 from towline.models.job import MOST_FAILURES, Attempt, JobRecord, JobState, Tasks
 from towline.slurm.parse import AccountingRow, QueueRow, SlurmId

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from towline.engine.estimating import estimate
 from towline.engine.outcomes import check_ending, last_words
+from towline.engine.planning.estimating import estimate
 from towline.engine.session import Session
-from towline.engine.submission import image_paths, required_paths
+from towline.engine.submitting.submission import image_paths, required_paths
 from towline.models.plan import Check, Plan, Verdict
 from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import time
 
-from towline.engine.intent import LOST, submission_of
-from towline.engine.presence import is_submitting
 from towline.engine.session import CALL_SECONDS, Session
+from towline.engine.submitting.intent import LOST, submission_of
+from towline.engine.submitting.presence import is_submitting
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending
 from towline.slurm.calls import Submission, find_call

@@ -6,9 +6,8 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from towline.engine.fitting import RULES, Rule, takes
-from towline.engine.redaction import looks_secret
-from towline.engine.standing import (
+from towline.engine.planning.fitting import RULES, Rule, takes
+from towline.engine.planning.standing import (
     ENFORCING_ACCOUNTS,
     ENFORCING_LIMITS,
     account_of,
@@ -17,6 +16,7 @@ from towline.engine.standing import (
     qos_of,
     time_bounds,
 )
+from towline.engine.redaction import looks_secret
 from towline.models.array import parse_tasks
 from towline.models.image import Image
 from towline.models.parts import shared_path

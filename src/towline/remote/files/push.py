@@ -2,7 +2,7 @@
 
 A round looks at what is there and sends what is missing; another follows when the connection was cut. Large files go in
 pieces that are put together there; small ones go together as tar files, or by rsync where that is better
-(`towline.remote.rsync`). What arrived is compared by SHA-256 before it gets its name (rsync compares by itself).
+(`towline.remote.files.rsync`). What arrived is compared by SHA-256 before it gets its name (rsync compares by itself).
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState, Tree, TreeFile
-from towline.remote import rsync
 from towline.remote.base import Ending, Lends, Operation, Outcome
-from towline.remote.batch import batches
-from towline.remote.meter import Meter, Progress
-from towline.remote.parts import Parts
-from towline.remote.transfer import SourceChanged, Transfers
+from towline.remote.files import rsync
+from towline.remote.files.batch import batches
+from towline.remote.files.meter import Meter, Progress
+from towline.remote.files.parts import Parts
+from towline.remote.files.transfer import SourceChanged, Transfers
 
 SCRATCH = ".towline-push"
 """The directory at the destination for what is not whole yet."""

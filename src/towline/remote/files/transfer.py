@@ -2,7 +2,7 @@
 
 Uploads are one stream into a directory of temporary names beside their place, then renamed: nothing half appears.
 A download of one file goes on where an earlier one was cut, as long as size and time of the source are the same. Whole
-trees are brought home by `towline.remote.tree`.
+trees are brought home by `towline.remote.files.tree`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState
-from towline.remote.archive import measure
 from towline.remote.base import Ending, Operation, Outcome, Remote
-from towline.remote.parts import Parts, put
+from towline.remote.files.parts import Parts, put
+from towline.remote.wire.archive import measure
 
 _MISSING, _NO_PLACE, _CHANGED = 44, 45, 46
 _TRIES = 5

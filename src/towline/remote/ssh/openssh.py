@@ -12,16 +12,16 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from towline.models.errors import ConfigError, TowlineError, Unreachable
-from towline.remote.access import Access
-from towline.remote.archive import Payload
 from towline.remote.base import Ending, Operation, Outcome, Sink
-from towline.remote.channel import Talk, converse
-from towline.remote.diagnosis import last_line
-from towline.remote.framing import bootstrap_line
-from towline.remote.kept import Kept, Pool
-from towline.remote.master import LoginFailed, Master
-from towline.remote.sessions import Sessions, count_sessions
-from towline.remote.slots import Slots
+from towline.remote.ssh.access import Access
+from towline.remote.ssh.diagnosis import last_line
+from towline.remote.ssh.master import LoginFailed, Master
+from towline.remote.ssh.sessions import Sessions, count_sessions
+from towline.remote.ssh.slots import Slots
+from towline.remote.wire.archive import Payload
+from towline.remote.wire.channel import Talk, converse
+from towline.remote.wire.framing import bootstrap_line
+from towline.remote.wire.kept import Kept, Pool
 
 _PATIENCE = 3.0
 """Seconds for an operation to stop on the other side before we stop listening."""

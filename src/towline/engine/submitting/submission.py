@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from towline.engine.events import Held
-from towline.engine.intent import LOST, submission_of
 from towline.engine.outcomes import unreachable
-from towline.engine.presence import submitting
-from towline.engine.recovery import look_up, taken_over
 from towline.engine.session import Session
+from towline.engine.submitting.intent import LOST, submission_of
+from towline.engine.submitting.presence import submitting
+from towline.engine.submitting.recovery import look_up, taken_over
 from towline.launch.files import SECRETS, secrets_file
 from towline.models.errors import ConfigError, OutcomeUnknown, SlurmUnavailable, TowlineError
 from towline.models.image import Image

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towline.models.errors import ConfigError
-from towline.remote.access import Access, connection_name, parse_config, quoted
-from towline.remote.diagnosis import Failure, Kind, LoginTarget, diagnose, last_line
-from towline.remote.framing import mark
-from towline.remote.sockets import control_directory, locked
+from towline.remote.ssh.access import Access, connection_name, parse_config, quoted
+from towline.remote.ssh.diagnosis import Failure, Kind, LoginTarget, diagnose, last_line
+from towline.remote.ssh.sockets import control_directory, locked
+from towline.remote.wire.framing import mark
 
 _ANSWER = 5.0
 """Seconds for a question to a local ssh or master; one that takes longer hangs."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState, TreeFile
 from towline.remote.base import Ending, Operation, Outcome
-from towline.remote.parts import Parts
-from towline.remote.transfer import Transfers, parse_state
-from towline.remote.unpack import Unpacker
+from towline.remote.files.parts import Parts
+from towline.remote.files.transfer import Transfers, parse_state
+from towline.remote.files.unpack import Unpacker
 
 _GONE, _UNREADABLE, _CHANGED = 44, 45, 46
 _BYTES, _FILES = 64 << 20, 5000

@@ -10,9 +10,9 @@ from typing import cast
 from towline.config import tao
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
-from towline.engine.checks import asked_partitions
-from towline.engine.sizing import Rules, Size, size
-from towline.engine.standing import resource_bounds, time_bounds
+from towline.engine.planning.checks import asked_partitions
+from towline.engine.planning.sizing import Rules, Size, size
+from towline.engine.planning.standing import resource_bounds, time_bounds
 from towline.models.image import Image
 from towline.models.parts import Mail, Mount, shared_path
 from towline.models.resources import Resources

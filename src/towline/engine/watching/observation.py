@@ -6,12 +6,19 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-from towline.engine import arrays
 from towline.engine.images.diagnosis import with_reasons
 from towline.engine.outcomes import check_ending, expect_done, last_words
-from towline.engine.recovery import recover, settle_contest
 from towline.engine.session import Session
-from towline.engine.verdict import GRACE_SECONDS, Evidence, conclude, evidence_of, slurm_id_of, with_new_attempts
+from towline.engine.submitting.recovery import recover, settle_contest
+from towline.engine.watching import arrays
+from towline.engine.watching.verdict import (
+    GRACE_SECONDS,
+    Evidence,
+    conclude,
+    evidence_of,
+    slurm_id_of,
+    with_new_attempts,
+)
 from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
 from towline.models.site import SiteFacts

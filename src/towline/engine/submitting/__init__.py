@@ -1,0 +1,1 @@
+"""From a plan to exactly one job, with its secrets."""

@@ -1,0 +1,1 @@
+"""What becomes of a job: looked at, judged, followed to its end."""

@@ -1,0 +1,1 @@
+"""Moving files and trees to and from a cluster."""

@@ -1,0 +1,1 @@
+"""The system's OpenSSH: one shared connection for each login host."""
