@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +14,7 @@ from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option
 from towline.cli.spec_input import file_option, read_spec
-from towline.cli.spec_options import GROUPS, spec_options
+from towline.cli.spec_options import GROUPS, secret_sources, spec_options
 from towline.models.errors import PlanRefused
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def plan(command: tuple[str, ...], **values: Any) -> None:
     and the command. The exit status is 65 when a check fails.
     """
     spec = read_spec(command, values, values["cluster"])
+    look_ahead(spec, values["secret"])
     status = run_loop(_plan(spec, values["cluster"], as_json=values["as_json"]))
     if status:
         raise Ended(status)
@@ -61,6 +64,14 @@ def plan(command: tuple[str, ...], **values: Any) -> None:
 async def _plan(spec: JobSpec, cluster: str | None, *, as_json: bool) -> int:
     async with open_cluster(cluster) as opened:
         return await show_plan(opened, spec, as_json=as_json)
+
+
+def look_ahead(spec: JobSpec, secrets: Sequence[str]) -> None:
+    """Keep the values of secrets out of a plan, as far as they can be known without asking anybody."""
+    if spec.secrets:
+        from towline.engine.submitting import secret_sources as engine
+
+        engine.look_ahead(spec, {source.name: source for source in secret_sources(secrets)}, os.environ)
 
 
 async def show_plan(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:

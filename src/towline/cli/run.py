@@ -18,7 +18,7 @@ from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
 from towline.cli.output import StatusLine
-from towline.cli.plan import GroupedCommand, show_plan
+from towline.cli.plan import GroupedCommand, look_ahead, show_plan
 from towline.cli.spec_input import file_option, read_spec
 from towline.cli.spec_options import secret_sources, spec_options
 from towline.cli.terminal import clean
@@ -91,7 +91,11 @@ def run(command: tuple[str, ...], **values: Any) -> None:
         DETACHED_PATIENCE if values["patience"] is None and values["detach"] else values["patience"],
     )
     spec = read_spec(command, values, manner.cluster)
-    secrets = {} if manner.dry_run else _secrets(spec, manner)
+    secrets: dict[str, str | bytes] = {}
+    if manner.dry_run:
+        look_ahead(spec, manner.secrets)
+    else:
+        secrets = _secrets(spec, manner)
     status = run_loop(_run(spec, manner, secrets))
     if status:
         raise Ended(status)

@@ -148,3 +148,24 @@ def test_tokens_are_hidden_in_what_is_printed(towline: Towline, cluster: FakeClu
     for words in (["--json"], []):
         ran = towline("run", "--dry-run", *words, "--env", f"KEY={token}", "--", "curl", f"Key: {token}")
         assert token not in ran.stdout + ran.stderr
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize("command", ["plan", "plan --json", "run --dry-run", "run --dry-run --json"])
+@pytest.mark.parametrize("option", ["KEY", "KEY=env:KEY", "KEY=file:value"])
+def test_a_plan_shows_no_value_that_the_shell_put_into_the_command(
+    towline: Towline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEY", VALUE)
+    Path("value").write_text(f"{VALUE}\n")
+    done = towline(*command.split(), "--secret", option, "--", "curl", "-H", f"Key: {VALUE}")
+    assert done.status == 65
+    assert "the value of the secret KEY stands in the job's description" in done.stderr + done.stdout
+    assert VALUE not in done.stderr + done.stdout
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_plan_needs_no_value_and_asks_nobody(towline: Towline) -> None:
+    assert towline("plan", "--secret", "KEY", "--", "true").status == 0
+    assert towline("run", "--dry-run", "--secret", "KEY=prompt", "--", "true").status == 0

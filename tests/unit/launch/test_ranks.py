@@ -110,7 +110,15 @@ def test_a_port_in_use_is_passed_over(allocation: Allocation) -> None:
     assert int(allocation.out()) == master_port(slurm_id + 1)
 
 
-LEAKS = {"LD_LIBRARY_PATH": "/host", "PYTHONPATH": "/host", "HF_TOKEN": "t", "number": "9", "exits": "/x", "host": "h"}
+LEAKS = {
+    "LD_LIBRARY_PATH": "/host",
+    "PYTHONPATH": "/host",
+    "HF_TOKEN": "t",
+    "PMI_RANK": "4",
+    "number": "9",
+    "exits": "/x",
+    "host": "h",
+}
 STAY = {
     "https_proxy": "http://p",
     "NCCL_IB_HCA": "mlx5",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from towline.config.tao import read_tao_secret
+from towline.engine.submitting.secrets import take_secrets
 from towline.models.errors import ConfigError, UsageError
+from towline.models.spec import JobSpec
 from towline.models.values import check_env_name
 
 KEYRING_SERVICE = "towline"
@@ -81,6 +84,27 @@ def read_source(source: Source, env: Mapping[str, str], ask: Ask | None) -> str 
     if value is None:
         value = _in_keyring(source) if importlib.util.find_spec("keyring") else None
     return _asked(source, env, ask) if value is None else value
+
+
+def look_ahead(spec: JobSpec, sources: Mapping[str, Source], env: Mapping[str, str]) -> None:
+    """Before a job is only shown: what can be read without asking anybody is hidden, and refused as in a submission.
+
+    Args:
+        spec: the job.
+        sources: where the values are, by the secrets' names.
+        env: the variables of this process.
+
+    Raises:
+        SpecError, PlanRefused: see `take_secrets`.
+    """
+    values: dict[str, str | bytes] = {}
+    for name in spec.secrets:
+        source = sources.get(name, Source(name))
+        with contextlib.suppress(UsageError, ConfigError):
+            value = _FROM[source.kind](source, env, None) if source.kind in ("env", "file") else env.get(name)
+            if value is not None:
+                values[name] = value
+    take_secrets(spec.model_copy(update={"secrets": tuple(values)}), values)
 
 
 def _from_env(source: Source, env: Mapping[str, str], _ask: Ask | None) -> str:

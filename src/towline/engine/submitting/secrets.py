@@ -66,7 +66,8 @@ def _check_size(values: Mapping[str, Secret]) -> None:
 
 def _check_apart(spec: JobSpec, values: Mapping[str, Secret]) -> None:
     """The mistake is easily made: in `--secret KEY -- curl -H "Key: $KEY"` the local shell puts the value in."""
-    texts = [text.encode("utf-8", "surrogateescape") for text in _texts(spec.model_dump(mode="json"))]
+    found = (*_texts(spec.model_dump(mode="json")), *spec.labels, *spec.env)
+    texts = [text.encode("utf-8", "surrogateescape") for text in found]
     for name, value in values.items():
         data = value.reveal()
         if len(data) >= _TELLING and any(data in text for text in texts):

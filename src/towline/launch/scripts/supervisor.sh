@@ -145,6 +145,7 @@ used_port() {
 choose_environment() {
     for name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
         case $name in
+        PMI_* | PMI2_* | PMIX_RANK | PMIX_NAMESPACE | PMIX_SERVER_URI*) unset "$name" ;; # srun sets them for each task
         SLURM* | TOWLINE_* | PMI* | OMPI_* | MPICH_* | I_MPI_* | UCX_* | UCC_* | NCCL_* | FI_* | SHARP_*) ;;
         MV2_* | HYDRA_* | HCOLL_* | OPAL_* | PRTE_* | PSM2_* | RDMAV_* | IBV_* | GDRCOPY_*) ;;
         CUDA_* | NVIDIA_* | GPU_DEVICE_ORDINAL | ROCR_* | HIP_* | ZE_* | MELLANOX_* | ENROOT_* | PYXIS_*) ;;
