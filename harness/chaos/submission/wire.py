@@ -40,15 +40,27 @@ def _listening(address: str, port: int) -> socket.socket:
 class Wire:
     """Carries bytes until one of two numbers is reached; then `accident` is awaited, once, and it goes on.
 
+    Args:
+        hosts: where each address leads.
+        up, down: the numbers; None for never.
+        accident: what happens then.
+        port: the hosts' port.
+
     Attributes:
         up, down: bytes carried so far.
     """
 
     def __init__(
-        self, hosts: tuple[str, ...], up: int | None, down: int | None, accident: Callable[[], Awaitable[None]]
+        self,
+        hosts: tuple[str, ...],
+        up: int | None,
+        down: int | None,
+        accident: Callable[[], Awaitable[None]],
+        port: int = 22,
     ) -> None:
         self.up = self.down = 0
         self._hosts = hosts
+        self._port = port
         self._limits = {"up": up, "down": down}
         self._accident = accident
         self._servers: list[asyncio.Server] = []
@@ -82,7 +94,7 @@ class Wire:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._lines.add(writer)
             try:
-                there_reader, there_writer = await asyncio.open_connection(host, 22)
+                there_reader, there_writer = await asyncio.open_connection(host, self._port)
             except OSError:
                 writer.transport.abort()
                 return
