@@ -272,6 +272,9 @@ def test_a_job_tells_that_the_image_is_missing(clinic: Clinic) -> None:
     found = clinic.visit("--deep")
     assert (found.failed, found.done.code) == (["deep-container"], 71)
     assert "No such file or directory" in found["deep-container"]["evidence"]
+    assert found["deep-container"]["fix"].endswith("/lustre/images/nosuch.sqsh")
+    clinic.settings["image"] = "/lustre/images/busybox.sqsh"
+    assert clinic.visit("--deep").failed == []
 
 
 def test_a_job_tells_that_nodes_do_not_see_the_root(clinic: Clinic) -> None:
@@ -280,21 +283,46 @@ def test_a_job_tells_that_nodes_do_not_see_the_root(clinic: Clinic) -> None:
         found = clinic.visit("--deep")
         assert found.failed == ["deep-job"], found.checks
         assert "must be on the shared file system" in found["deep-job"]["fix"]
+        clinic.settings["root"] = "/lustre/alice/towline"
+        assert clinic.visit("--deep").failed == []
     finally:
         clinic.as_alice("rm -rf /tmp/labtest")
 
 
 def test_a_job_tells_that_credentials_are_not_on_the_nodes(clinic: Clinic, lab: Lab) -> None:
     place = "/home/alice/.config/enroot"
-    own = f"mkdir -p {place} && mount -t tmpfs -o mode=777 labtest {place}"
+    own = f"install -d -o alice {place} && mount -t tmpfs -o mode=777 labtest {place}"
     lab.run_on("login1", ["sh", "-c", own], check=True)
     clinic.settings["hosts"] = "login1.lab"
     try:
         clinic.as_alice(f"umask 077; echo 'machine x login y password z' >{place}/.credentials")
         found = clinic.visit("--deep")
         assert (found.failed, found.done.code) == (["deep-credentials"], 77)
+        assert "Ask the site for a home directory on the nodes" in found["deep-credentials"]["fix"]
     finally:
         lab.run_on("login1", ["umount", place], check=True)
+    clinic.as_alice(f"umask 077; echo 'machine x login y password z' >{place}/.credentials")
+    try:
+        found = clinic.visit("--deep")
+        assert found.failed == []
+        assert found["deep-credentials"]["evidence"].endswith("credentials: there")
+    finally:
+        clinic.as_alice(f"rm {place}/.credentials")
+
+
+def test_a_job_tells_that_enroot_has_no_space_on_the_nodes(clinic: Clinic, lab: Lab) -> None:
+    nodes = ("node1", "node2", "node3", "node4")
+    small = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=1777", "labtest", "/var/tmp"]
+    for node in nodes:
+        lab.run_on(node, small, check=True)
+    try:
+        found = clinic.visit("--deep")
+        assert (found.failed, found.done.code) == (["deep-enroot"], 73)
+        assert "little space for Enroot's temp: /var/tmp has 0.0 GiB free (tmpfs)" in found["deep-enroot"]["evidence"]
+    finally:
+        for node in nodes:
+            lab.run_on(node, ["umount", "/var/tmp"], check=True)
+    assert clinic.visit("--deep").failed == []
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,22 @@ def test_a_key_that_the_cluster_does_not_know_is_put_there(clinic: Clinic) -> No
         assert clinic.visit().failed == []
 
 
+def test_a_key_that_is_not_there_and_a_configuration_that_ssh_cannot_read(clinic: Clinic, ssh_config: Path) -> None:
+    right = str(clinic.key())
+    clinic.settings["identity_file"] = f"{right}-gone"
+    found = clinic.visit()
+    assert (found.failed[0], found.done.code) == ("key", 78)  # and the login without it
+    assert found["key"]["evidence"] == f"there is no file {right}-gone"
+    assert "Set identity_file in the profile to the key that you use" in found["key"]["fix"]
+    clinic.settings["identity_file"] = right
+    ssh_config.write_text("Usr alice\n")
+    found = clinic.visit()
+    assert found.done.code == 78
+    assert "Bad configuration option: usr" in found.done.out
+    ssh_config.write_text("User alice\n")
+    assert clinic.visit().failed == []
+
+
 def test_a_key_with_a_passphrase_is_given_to_the_agent(clinic: Clinic) -> None:
     key = clinic.key()
     subprocess.run(["ssh-keygen", "-q", "-p", "-N", "sesame", "-P", "", "-f", key], check=True)
