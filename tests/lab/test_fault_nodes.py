@@ -87,7 +87,7 @@ def test_a_node_that_does_not_boot_is_given_up_and_boots_when_it_can(lab: Lab) -
         (["node-crash", "node9"], "node9"),
         (["node-crash", "login1"], "There are: node1"),
         (["node-crash", "node1", "node2"], "takes 1 arguments at most"),
-        (["nonsense"], "There are: accounting-off"),
+        (["nonsense"], "There are: account-expired"),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused(lab: Lab, words: list[str], says: str) -> None:
