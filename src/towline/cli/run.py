@@ -109,7 +109,12 @@ def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
 
     sources = {source.name: source for source in secret_sources(manner.secrets)}
     ask = None if manner.no_input or not sys.stdin.isatty() else _ask
-    return {name: read_source(sources.get(name, Source(name)), os.environ, ask) for name in spec.secrets}
+    used = {name: sources.get(name, Source(name)) for name in spec.secrets}
+    values = {name: read_source(source, os.environ, ask) for name, source in used.items()}
+    for source in used.values():  # ssh, which stays for the next process, shall not inherit them
+        if source.kind in ("", "env"):
+            os.environ.pop(source.place or source.name, None)
+    return values
 
 
 def _ask(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -169,3 +170,13 @@ def test_a_plan_shows_no_value_that_the_shell_put_into_the_command(
 def test_a_plan_needs_no_value_and_asks_nobody(towline: Towline) -> None:
     assert towline("plan", "--secret", "KEY", "--", "true").status == 0
     assert towline("run", "--dry-run", "--secret", "KEY=prompt", "--", "true").status == 0
+
+
+def test_programs_that_are_started_do_not_inherit_the_values(
+    towline: Towline, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEY", VALUE)
+    monkeypatch.setenv("OTHER", VALUE)
+    assert submit(towline, "--secret", "KEY", "--secret", "SECOND=env:OTHER").status == 0
+    assert cluster.secrets == {"KEY": VALUE, "SECOND": VALUE}
+    assert VALUE not in os.environ.values()
