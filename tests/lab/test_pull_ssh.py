@@ -119,7 +119,8 @@ def test_of_a_large_file_only_what_is_new_comes(start: Start, folder: Path, root
     with large.open("r+b") as file:
         file.seek(10_000_000)
         file.write(b"new")
-    os.utime(large, (large.stat().st_mtime + 10,) * 2)  # times are compared by the second
+    later = large.stat().st_mtime + 10
+    os.utime(large, (later, later))  # times are compared by the second
     report = pull(server, root, folder / "home")
     assert report.way == "rsync: of 1 files only what is new"
     assert report.received < 2_000_000
