@@ -71,7 +71,9 @@ def look_ahead(spec: JobSpec, secrets: Sequence[str]) -> None:
     if spec.secrets:
         from towline.engine.submitting import secret_sources as engine
 
-        engine.look_ahead(spec, {source.name: source for source in secret_sources(secrets)}, os.environ)
+        sources = {source.name: source for source in secret_sources(secrets)}
+        engine.look_ahead(spec, sources, os.environ)
+        engine.drop_variables((sources.get(name, engine.Source(name)) for name in spec.secrets), os.environ)
 
 
 async def show_plan(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:

@@ -105,15 +105,13 @@ def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
     """The values of the job's secrets; a person is asked before anything else takes time."""
     if not spec.secrets:
         return {}
-    from towline.engine.submitting.secret_sources import Source, read_source
+    from towline.engine.submitting.secret_sources import Source, drop_variables, read_source
 
     sources = {source.name: source for source in secret_sources(manner.secrets)}
     ask = None if manner.no_input or not sys.stdin.isatty() else _ask
     used = {name: sources.get(name, Source(name)) for name in spec.secrets}
     values = {name: read_source(source, os.environ, ask) for name, source in used.items()}
-    for source in used.values():  # ssh, which stays for the next process, shall not inherit them
-        if source.kind in ("", "env"):
-            os.environ.pop(source.place or source.name, None)
+    drop_variables(used.values(), os.environ)
     return values
 
 

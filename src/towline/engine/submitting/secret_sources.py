@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -105,6 +105,13 @@ def look_ahead(spec: JobSpec, sources: Mapping[str, Source], env: Mapping[str, s
             if value is not None:
                 values[name] = value
     take_secrets(spec.model_copy(update={"secrets": tuple(values)}), values)
+
+
+def drop_variables(sources: Iterable[Source], env: MutableMapping[str, str]) -> None:
+    """Take out the variables that held secrets: ssh, which stays for the next process, shall not inherit them."""
+    for source in sources:
+        if source.kind in ("", "env"):
+            env.pop(source.place or source.name, None)
 
 
 def _from_env(source: Source, env: Mapping[str, str], _ask: Ask | None) -> str:
