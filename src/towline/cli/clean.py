@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from towline.cli.documents import print_document
+from towline.cli.doors import open_engine
 from towline.cli.loop import run
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
 from towline.cli.output import StatusLine, duration, size, table
+from towline.models.job import JobState
 
 if TYPE_CHECKING:
     from towline.engine.staging.cleaning import Item, Wish
@@ -33,9 +35,7 @@ def rm(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
 
 
 async def _rm(references: Sequence[str], name: str | None, *, as_json: bool) -> None:
-    from towline.engine.cluster import AsyncCluster
-
-    async with AsyncCluster.open(name) as cluster:
+    async with open_engine(name) as cluster:
         done = await cluster.remove(await cluster.find(references))
     _report(done.gone, done.used, as_json=as_json)
 
@@ -53,7 +53,13 @@ async def _rm(references: Sequence[str], name: str | None, *, as_json: bool) -> 
     "--older-than", metavar="TIME", default="30d", callback=seconds, help="Ended so long ago; 30d by default."
 )
 @click.option("--larger-than", metavar="SIZE", default="", help="At least so large, for example 500M or 2G.")
-@click.option("--state", "states", metavar="STATE", multiple=True, help="Only jobs that ended so: succeeded, failed …")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(sorted(state.value for state in JobState if state.ended)),
+    multiple=True,
+    help="Only jobs that ended so.",
+)
 @click.option(
     "--only", type=click.Choice(_KINDS), multiple=True, help="Only jobs, code or logs; jobs and code by default."
 )
@@ -87,9 +93,7 @@ def gc(
 
 
 async def _gc(wish: Wish, name: str | None, *, yes: bool, as_json: bool) -> None:
-    from towline.engine.cluster import AsyncCluster
-
-    async with AsyncCluster.open(name) as cluster:
+    async with open_engine(name) as cluster:
         found = await cluster.removable(wish)
         if not yes:
             _show(found, as_json=as_json)

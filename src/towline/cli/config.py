@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from towline.cli.documents import print_document
-from towline.cli.options import cluster_option, examples, json_option
+from towline.cli.options import cluster_option, examples, json_option, named_path
 from towline.cli.output import StatusLine, table, width_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def path(*, as_json: bool) -> None:
 
 
 @click.command(epilog=examples("towline trust", "towline trust ~/code/project", "towline trust --remove"))
-@click.argument("file", metavar="[FILE]", default=".", type=click.Path(path_type=Path))
+@click.argument("file", metavar="[FILE]", default=".", callback=named_path)
 @click.option("--remove", is_flag=True, help="No longer trust it.")
 @json_option
 def trust(file: Path, *, remove: bool, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, Pul
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
+    from towline.engine.cluster import AsyncCluster
     from towline.models.plan import Plan
     from towline.models.secrets import Secrets
     from towline.models.spec import JobSpec
@@ -74,7 +75,8 @@ class Cluster(Protocol):
 Opener = Callable[[str | None], AbstractAsyncContextManager[Cluster]]
 
 
-def _open_engine(name: str | None) -> AbstractAsyncContextManager[Cluster]:
+def open_engine(name: str | None) -> AsyncCluster:
+    """The same as the engine has it, for commands that move files or make room on the cluster."""
     from towline.engine.cluster import AsyncCluster
 
     cluster = AsyncCluster.open(name)
@@ -93,7 +95,7 @@ async def _open_soon(name: str | None) -> AsyncGenerator[Cluster, None]:
         yield cluster
 
 
-opener: Opener = _open_engine
+opener: Opener = open_engine
 """How commands open the cluster with a profile's name; a test puts a cluster of its own here."""
 
 
@@ -104,4 +106,4 @@ def open_cluster(name: str | None) -> AbstractAsyncContextManager[Cluster]:
 
 def open_cluster_soon(name: str | None) -> AbstractAsyncContextManager[Cluster]:
     """The same for a command that is sure to call the cluster: the connection is opened while the rest is read in."""
-    return _open_soon(name) if opener is _open_engine else opener(name)
+    return _open_soon(name) if opener is open_engine else opener(name)

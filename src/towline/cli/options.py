@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -38,6 +39,19 @@ def json_option(function: F) -> F:
 def jobs_argument(function: F) -> F:
     """One or more jobs, each by id, Slurm id or name."""
     return click.argument("jobs", nargs=-1, required=True, metavar="JOB...")(function)
+
+
+def named(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """The name of something, which is not empty: `"$DIR"` of an unset variable must not mean all that is here."""
+    if value == "":
+        raise click.BadParameter("it is empty", context, parameter)
+    return value
+
+
+def named_path(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
+    """The same for a file or directory of this machine."""
+    name = named(context, parameter, value)
+    return None if name is None else Path(name)
 
 
 _DECIMAL = re.compile(r"\d+(\.\d*)?")

@@ -14,7 +14,7 @@ from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, json_option
 from towline.cli.spec_input import file_option, read_spec
-from towline.cli.spec_options import GROUPS, secret_sources, spec_options
+from towline.cli.spec_options import GROUPS, spec_options
 from towline.models.errors import PlanRefused
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ def look_ahead(spec: JobSpec, secrets: Sequence[str]) -> None:
     if spec.secrets:
         from towline.engine.submitting import secret_sources as engine
 
-        sources = {source.name: source for source in secret_sources(secrets)}
+        sources = engine.sources_for(spec, secrets)
         engine.look_ahead(spec, sources, os.environ)
-        engine.drop_variables((sources.get(name, engine.Source(name)) for name in spec.secrets), os.environ)
+        engine.drop_variables(sources, os.environ)
 
 
 async def show_plan(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:

@@ -10,7 +10,7 @@ import click
 
 from towline.cli.documents import print_document
 from towline.cli.loop import run
-from towline.cli.options import cluster_option, examples, json_option
+from towline.cli.options import cluster_option, examples, json_option, named
 from towline.models.errors import UsageError
 
 _NGC, _NGC_KEY = "nvcr.io", "NGC_KEY"
@@ -30,7 +30,7 @@ def registry() -> None:
 
 
 @registry.command(epilog=_LOGIN)
-@click.argument("host", metavar="HOST[:PORT]")
+@click.argument("host", metavar="HOST[:PORT]", callback=named)
 @click.option("--user", metavar="NAME", default="", help="User at the registry; $oauthtoken for nvcr.io.")
 @cluster_option
 @json_option

@@ -13,7 +13,7 @@ import click
 from towline.cli.documents import file_as_dict, print_document, report_as_dict
 from towline.cli.doors import Job, open_cluster
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, named_path
 from towline.cli.output import StatusLine, duration, moment, size, table
 from towline.cli.terminal import clean
 from towline.cli.wording import no_answer
@@ -22,12 +22,6 @@ from towline.models.errors import UsageError
 
 _NEWS_EVERY, _PLAIN_NEWS_EVERY = 0.1, 10.0
 """Seconds between two looks at the progress on a terminal, and between two lines of it elsewhere."""
-
-
-def _destination(context: click.Context, parameter: click.Parameter, value: str | None) -> Path | None:
-    if value == "":
-        raise click.BadParameter("the directory's name is empty", context, parameter)
-    return Path(value) if value else None
 
 
 @click.command(
@@ -40,7 +34,7 @@ def _destination(context: click.Context, parameter: click.Parameter, value: str 
     context_settings=CONTEXT,
 )
 @jobs_argument
-@click.option("--pull", metavar="DEST", callback=_destination, help="Bring the files home into this directory.")
+@click.option("--pull", metavar="DEST", callback=named_path, help="Bring the files home into this directory.")
 @click.option("--only", metavar="GLOB", multiple=True, help="Bring only these, for example '*.pt' or checkpoints/.")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended; files come once they are whole.")
 @cluster_option

@@ -20,7 +20,7 @@ from towline.cli.options import CONTEXT, cluster_option, examples, json_option, 
 from towline.cli.output import StatusLine
 from towline.cli.plan import GroupedCommand, look_ahead, show_plan
 from towline.cli.spec_input import file_option, read_spec
-from towline.cli.spec_options import secret_sources, spec_options
+from towline.cli.spec_options import spec_options
 from towline.cli.terminal import clean
 from towline.cli.view import JsonView, TextView
 from towline.models.errors import TowlineError
@@ -105,13 +105,12 @@ def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
     """The values of the job's secrets; a person is asked before anything else takes time."""
     if not spec.secrets:
         return {}
-    from towline.engine.submitting.secret_sources import Source, drop_variables, read_source
+    from towline.engine.submitting.secret_sources import drop_variables, read_source, sources_for
 
-    sources = {source.name: source for source in secret_sources(manner.secrets)}
+    sources = sources_for(spec, manner.secrets)
     ask = None if manner.no_input or not sys.stdin.isatty() else _ask
-    used = {name: sources.get(name, Source(name)) for name in spec.secrets}
-    values = {name: read_source(source, os.environ, ask) for name, source in used.items()}
-    drop_variables(used.values(), os.environ)
+    values = {source.name: read_source(source, os.environ, ask) for source in sources}
+    drop_variables(sources, os.environ)
     return values
 
 

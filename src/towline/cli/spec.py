@@ -8,7 +8,7 @@ import sys
 import click
 
 from towline.cli.documents import print_document
-from towline.cli.options import examples, json_option
+from towline.cli.options import examples, json_option, named
 from towline.cli.spec_input import read_file
 
 
@@ -18,7 +18,7 @@ def spec() -> None:
 
 
 @spec.command(epilog=examples("towline spec check job.yaml", "towline spec check job.toml --json"))
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", callback=named)
 @json_option
 def check(file: str, *, as_json: bool) -> None:
     """Check a file that describes a job, without asking any cluster.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from towline.cli.options import named
 from towline.cli.spec_options import spec_fields
 from towline.models.errors import UsageError
 
@@ -26,6 +27,7 @@ def file_option(function: F) -> F:
         "-f",
         "file",
         metavar="FILE",
+        callback=named,
         help="Read the job from a YAML, TOML or JSON file (- for YAML on stdin); flags win over it.",
     )(function)
 

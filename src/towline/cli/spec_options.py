@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from towline.models.errors import UsageError
-
-if TYPE_CHECKING:
-    from towline.engine.submitting.secret_sources import Source
 
 
 @dataclass(frozen=True)
@@ -148,20 +145,11 @@ def spec_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def secret_sources(given: Sequence[str]) -> tuple[Source, ...]:
-    """Where the values of secrets are, as the flags say.
-
-    Raises:
-        UsageError: one does not say it.
-    """
-    from towline.engine.submitting.secret_sources import Source
-
-    return tuple(Source.parse(text) for text in given)
-
-
 def _value(option: SpecOption, given: Any) -> Any:
     if option.field == "secrets":
-        return tuple(source.name for source in secret_sources(given))
+        from towline.engine.submitting.secret_sources import Source
+
+        return tuple(Source.parse(text).name for text in given)
     return dict(_assignment(option, text) for text in given) if option.pairs else given
 
 
@@ -176,7 +164,7 @@ def _assignment(option: SpecOption, text: str) -> tuple[str, str]:
         taken = "; nothing is taken over from this machine's environment by name" if "env" in option.field else ""
         raise UsageError(
             f"{option.flag} {text!r} gives no value",
-            fix=f"Write {option.flag} {text}={option.metavar.partition('=')[2]}{taken}.",
+            fix=f"Write {option.flag} {text or 'NAME'}={option.metavar.partition('=')[2]}{taken}.",
         )
     return name, value
 

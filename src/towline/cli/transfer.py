@@ -9,8 +9,9 @@ from pathlib import Path
 import click
 
 from towline.cli.documents import print_document, report_as_dict
+from towline.cli.doors import open_engine
 from towline.cli.loop import run
-from towline.cli.options import CONTEXT, cluster_option, examples, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, json_option, named, named_path
 from towline.cli.output import StatusLine, duration, size
 from towline.cli.results import progress_printer, pull_summary
 from towline.cli.terminal import clean
@@ -22,11 +23,11 @@ from towline.cli.terminal import clean
     ),
     context_settings=CONTEXT,
 )
-@click.argument("local", metavar="LOCAL", type=click.Path(path_type=Path))
-@click.argument("remote", metavar="[REMOTE]", default="")
+@click.argument("local", metavar="LOCAL", callback=named_path)
+@click.argument("remote", metavar="[REMOTE]", required=False, callback=named)
 @cluster_option
 @json_option
-def push(*, local: Path, remote: str, cluster: str | None, as_json: bool) -> None:
+def push(*, local: Path, remote: str | None, cluster: str | None, as_json: bool) -> None:
     """Bring files to the cluster's shared file system.
 
     LOCAL is a file or a directory; what `.gitignore` and `.towlineignore` files in it name stays here. REMOTE is the
@@ -34,14 +35,12 @@ def push(*, local: Path, remote: str, cluster: str | None, as_json: bool) -> Non
     LOCAL's own when not given. What is there with the same size and time is not sent again, and after a cut or
     Ctrl-C the same command goes on where it was.
     """
-    run(_push(local, remote, cluster, as_json=as_json))
+    run(_push(local, remote or "", cluster, as_json=as_json))
 
 
 async def _push(local: Path, remote: str, name: str | None, *, as_json: bool) -> None:
-    from towline.engine.cluster import AsyncCluster
-
     news, start = StatusLine(quiet=as_json), time.monotonic()
-    async with AsyncCluster.open(name) as cluster:
+    async with open_engine(name) as cluster:
         done = await cluster.push(local, remote, progress=progress_printer(news, "pushing"))
     if as_json:
         print_document({"pushed": dataclasses.asdict(done)})
@@ -58,8 +57,8 @@ async def _push(local: Path, remote: str, name: str | None, *, as_json: bool) ->
     epilog=examples("towline pull imagenet ./imagenet", "towline pull /lustre/me/runs/7/best.pt"),
     context_settings=CONTEXT,
 )
-@click.argument("remote", metavar="REMOTE")
-@click.argument("local", metavar="[LOCAL]", type=click.Path(path_type=Path), required=False)
+@click.argument("remote", metavar="REMOTE", callback=named)
+@click.argument("local", metavar="[LOCAL]", required=False, callback=named_path)
 @cluster_option
 @json_option
 def pull(*, remote: str, local: Path | None, cluster: str | None, as_json: bool) -> None:
@@ -74,10 +73,8 @@ def pull(*, remote: str, local: Path | None, cluster: str | None, as_json: bool)
 
 
 async def _pull(remote: str, local: Path | None, name: str | None, *, as_json: bool) -> None:
-    from towline.engine.cluster import AsyncCluster
-
     news, start = StatusLine(quiet=as_json), time.monotonic()
-    async with AsyncCluster.open(name) as cluster:
+    async with open_engine(name) as cluster:
         report = await cluster.pull(remote, local, progress=progress_printer(news, "pulling"))
     pull_summary(report, news, time.monotonic() - start)
     if as_json:

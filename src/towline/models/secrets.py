@@ -49,6 +49,8 @@ def check_secret(value: str | bytes) -> bytes:
     Raises:
         ValueError: it cannot be the value of a variable; the sentence does not show it.
     """
+    if not isinstance(value, (str, bytes)):  # pyright: ignore[reportUnnecessaryIsInstance]  callers without types
+        raise ValueError(f"it is a value of type {type(value).__name__}, not text or bytes")
     try:
         data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:

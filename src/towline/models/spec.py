@@ -35,7 +35,7 @@ from towline.models.resources import Resources
 from towline.models.roles import Role, check_roles, nodes_of, tasks_of
 from towline.models.sbatch_options import check_option, read_options
 from towline.models.spec_errors import Place, nowhere, spec_error
-from towline.models.values import check_job_name
+from towline.models.values import check_directory, check_job_name
 
 __all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text", "Token", "Tokens", "Walltime"]
 
@@ -121,7 +121,7 @@ class JobSpec(Model):
     secrets: SecretNames = ()
     mounts: tuple[AnyMount, ...] = ()
     workdir: ClusterPath | None = None
-    code: Text | None = None
+    code: Annotated[Text, AfterValidator(check_directory)] | None = None
     mount_home: bool = False
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
     outputs: Mapping[Line, Uri] = Field(default_factory=dict)

@@ -137,6 +137,17 @@ def check_one_line(value: str) -> str:
     return value
 
 
+def check_directory(value: str) -> str:
+    """A directory's name that is not empty.
+
+    Raises:
+        ValueError: it is.
+    """
+    if not value:
+        raise ValueError("the directory's name is empty; write . for the one that you are in")
+    return value
+
+
 def check_clean_text(value: str) -> str:
     """Text without NUL bytes, which no shell, file name or argument can carry.
 

@@ -8,6 +8,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,10 @@ def test_a_secret_without_a_value_is_named(given: Secrets | None) -> None:
         ("good\0bad", "NUL"),
         ("good" + "x" * MAX_SECRET_BYTES, "65540 bytes"),
         ("good\ud800", "UTF-8"),
+        (["good"], "type list"),
     ],
 )
-def test_a_value_that_no_variable_can_carry_is_refused_and_not_shown(value: str, why: str) -> None:
+def test_a_value_that_no_variable_can_carry_is_refused_and_not_shown(value: Any, why: str) -> None:
     with pytest.raises(SpecError, match="secret A") as caught:
         take_secrets(SPEC, {**VALUES, "A": value})
     assert why in caught.value.why

@@ -13,12 +13,8 @@ from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.container.cache import check_name
 from towline.container.housekeeping import (
-    Removal as Removal,
-)
-from towline.container.housekeeping import (
-    Shelved as Shelved,
-)
-from towline.container.housekeeping import (
+    Removal,
+    Shelved,
     images_call,
     parse_images,
     parse_removals,
@@ -45,8 +41,6 @@ _T = TypeVar("_T")
 
 SECONDS = 1800.0
 """Time limit of reading images whole."""
-
-
 _LAG = 10.0
 """Seconds by which a network file system may show a node's files late."""
 

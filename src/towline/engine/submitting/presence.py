@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 from collections.abc import Generator
 from pathlib import Path
 
 from towline.models.errors import ConfigError
-
-_TAKEN = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
+from towline.remote.locks import try_lock
 
 
 @contextlib.contextmanager
@@ -33,7 +30,7 @@ def submitting(state: Path, job_id: str) -> Generator[None, None, None]:
         ) from error
     try:
         with contextlib.suppress(OSError):  # without locks there, age decides
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(handle)
         yield
     finally:
         path.unlink(missing_ok=True)
@@ -50,12 +47,12 @@ def is_submitting(state: Path, job_id: str) -> bool | None:
     except OSError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return True if error.errno in _TAKEN else None
-    else:
+        if not try_lock(handle):
+            return True
         path.unlink(missing_ok=True)  # of a process that was killed
         return False
+    except OSError:
+        return None
     finally:
         os.close(handle)
 

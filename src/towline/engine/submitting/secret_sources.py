@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -86,24 +86,33 @@ def read_source(source: Source, env: Mapping[str, str], ask: Ask | None) -> str 
     return _asked(source, env, ask) if value is None else value
 
 
-def look_ahead(spec: JobSpec, sources: Mapping[str, Source], env: Mapping[str, str]) -> None:
+def sources_for(spec: JobSpec, given: Sequence[str]) -> tuple[Source, ...]:
+    """Where the value of each of the spec's secrets is, by what `--secret` says.
+
+    Raises:
+        UsageError: one does not say it.
+    """
+    said = {source.name: source for source in map(Source.parse, given)}
+    return tuple(said.get(name, Source(name)) for name in spec.secrets)
+
+
+def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str]) -> None:
     """Before a job is only shown: what can be read without asking anybody is hidden, and refused as in a submission.
 
     Args:
         spec: the job.
-        sources: where the values are, by the secrets' names.
+        sources: where the values are.
         env: the variables of this process.
 
     Raises:
         SpecError, PlanRefused: see `take_secrets`.
     """
     values: dict[str, str | bytes] = {}
-    for name in spec.secrets:
-        source = sources.get(name, Source(name))
+    for source in sources:
         with contextlib.suppress(UsageError, ConfigError):
-            value = _FROM[source.kind](source, env, None) if source.kind in ("env", "file") else env.get(name)
+            value = _FROM[source.kind](source, env, None) if source.kind in ("env", "file") else env.get(source.name)
             if value is not None:
-                values[name] = value
+                values[source.name] = value
     take_secrets(spec.model_copy(update={"secrets": tuple(values)}), values)
 
 

@@ -39,6 +39,17 @@ class Meter:
         if self._progress:
             self._progress(self._files_shown, self._files_total, self._bytes_shown, self._bytes_total)
 
+    def of_another(self) -> Callable[[int, int], None]:
+        """For a program that tells bytes and files from its own start: what takes these numbers."""
+        known = known_files = 0
+
+        def take(count: int, files: int) -> None:
+            nonlocal known, known_files
+            self.add(count - known, files - known_files)
+            known, known_files = count, files
+
+        return take
+
     @property
     def left(self) -> int:
         """Bytes that are not here."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import hashlib
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from towline.models.errors import TransferFailed
 from towline.models.tree import FileState
+from towline.remote.locks import try_lock
 
 _LOOKS, _LOOK_EVERY = 20, 0.1
 """How often a directory that another transfer has is looked at, and seconds between two looks."""
@@ -104,7 +104,7 @@ async def claimed(folder: Path) -> AsyncGenerator[int, None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for _ in range(_LOOKS):
-            if _try_lock(descriptor):
+            if _may_have(descriptor):
                 break
             await asyncio.sleep(_LOOK_EVERY)  # what a killed transfer started takes a moment to end
         else:
@@ -117,14 +117,11 @@ async def claimed(folder: Path) -> AsyncGenerator[int, None]:
         os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _may_have(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        return try_lock(descriptor)
     except OSError:  # a network file system without locks on directories
         return True
-    return True
 
 
 def _key(source: str) -> str:

@@ -203,13 +203,7 @@ class TreePush:
         return sizes.get(file.path, 0) >= rsync.OLDER
 
     async def _by_rsync(self, lender: Lends, files: list[TreeFile]) -> None:
-        known = known_files = 0
-
-        def progress(count: int, whole: int) -> None:
-            nonlocal known, known_files
-            self._meter.add(count - known, whole - known_files)
-            known, known_files = count, whole
-
+        progress = self._meter.of_another()
         scratch = f"{self._root}/{SCRATCH}"
         names = [file.path for file in files]
         await self._do(Operation("scratch", 'mkdir -p "$1"', (scratch,)), "")

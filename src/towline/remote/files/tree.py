@@ -275,13 +275,7 @@ class TreePull:
             self._put(file)
 
     async def _by_rsync(self, lender: Lends, files: list[TreeFile]) -> str:
-        known = known_files = 0
-
-        def progress(count: int, whole: int) -> None:
-            nonlocal known, known_files
-            self._meter.add(count - known, whole - known_files)
-            known, known_files = count, whole
-
+        progress = self._meter.of_another()
         before = {file.path: _inode(self._place(file.path)) for file in files}
         root = self._transfers.there(self._root)
         names = [file.path for file in files]

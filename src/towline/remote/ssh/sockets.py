@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import re
 import stat
@@ -12,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from towline.models.errors import ConfigError
+from towline.remote.locks import try_lock
 
 _SOCKET_PATH_LIMIT = 104
 """Bytes with the closing NUL; Linux allows 108, the BSDs and macOS 104."""
@@ -65,16 +65,8 @@ async def locked(path: Path) -> AsyncGenerator[None, None]:
     """Hold a file lock that counts for all processes of this machine."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        while not _try_lock(descriptor):  # noqa: ASYNC110  no event crosses processes
+        while not try_lock(descriptor):  # noqa: ASYNC110  no event crosses processes
             await asyncio.sleep(_LOCK_INTERVAL)
         yield
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
