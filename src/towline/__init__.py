@@ -8,9 +8,10 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as checkers know it from typing, whose import would take longer than the rest of --help
 
 if TYPE_CHECKING:
-    from towline.engine.cluster import AsyncCluster, AsyncJob
+    from towline.engine.cluster import AsyncCluster
     from towline.engine.configuration import read_spec
     from towline.engine.facade import Cluster, Job
+    from towline.engine.job import AsyncJob
     from towline.models.dependency import Dependency
     from towline.models.errors import TowlineError
     from towline.models.job import Attempt, JobRecord, JobState
@@ -41,7 +42,7 @@ __all__ = [
 
 _HOMES = {
     "AsyncCluster": "towline.engine.cluster",
-    "AsyncJob": "towline.engine.cluster",
+    "AsyncJob": "towline.engine.job",
     "Attempt": "towline.models.job",
     "Cluster": "towline.engine.facade",
     "Dependency": "towline.models.dependency",

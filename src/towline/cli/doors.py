@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Job(Protocol):
-    """What commands ask of a job; see `towline.engine.cluster.AsyncJob`."""
+    """What commands ask of a job; see `towline.engine.job.AsyncJob`."""
 
     record: JobRecord
 

@@ -1,10 +1,9 @@
-"""`AsyncCluster` and `AsyncJob`: the engine's doors for everything above. The sync facade wraps these."""
+"""`AsyncCluster`: the engine's door for everything above. The sync facade wraps it and `AsyncJob`."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,34 +11,32 @@ from typing import Any
 from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
-from towline.engine import cancelling, homecoming, mapping
 from towline.engine.addressing import find_job
-from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import Held, Progress, PullReport
 from towline.engine.images.importing import with_imports
 from towline.engine.images.preparing import prepare
+from towline.engine.job import AsyncJob
 from towline.engine.mapping import Work, map_spec
 from towline.engine.planning.dependencies import settle
 from towline.engine.planning.looking import looked_at
 from towline.engine.planning.plans import check_plan, make_plan
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
-from towline.engine.staging import cleaning, keeping, pulling, pushing
+from towline.engine.staging import cleaning, pulling, pushing
 from towline.engine.staging import code as staging
 from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.engine.submitting import submission
 from towline.engine.submitting.secrets import take_secrets
-from towline.engine.watching import following, observation
-from towline.engine.watching.arrays import task_of
+from towline.engine.watching import observation
 from towline.models.code import Code
-from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError, WaitTimedOut
+from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError
 from towline.models.ids import new_job_id
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
-from towline.models.values import Json
 from towline.remote.base import Remote
 from towline.storage.usage import Item, Wish
 
@@ -246,139 +243,3 @@ class AsyncCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-class AsyncJob:
-    """A job on a cluster.
-
-    Attributes:
-        record: the job as it was last known here.
-    """
-
-    def __init__(self, session: Session, record: JobRecord) -> None:
-        self._session = session
-        self.record = record
-
-    @property
-    def id(self) -> str:
-        """Towline's id of the job."""
-        return self.record.id
-
-    @property
-    def name(self) -> str:
-        """The user's name for the job."""
-        return self.record.name
-
-    @property
-    def reference(self) -> str:
-        """What names the job to every command and in `JobSpec.depends_on`."""
-        return self.record.reference
-
-    async def status(self) -> JobRecord:
-        """The job after one poll."""
-        (self.record,) = await observation.poll(self._session, [self.record])
-        return self.record
-
-    def tasks(self) -> tuple[AsyncJob, ...]:
-        """The tasks of an array, each as a job; none for any other job."""
-        numbers = sorted(self.record.tasks.numbers) if self.record.tasks else ()
-        return tuple(AsyncJob(self._session, task_of(self.record, number)) for number in numbers)
-
-    async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
-        """State changes and the log as it grows; ends when the job has ended and the last byte is there.
-
-        Args:
-            tail: begin with this many last lines of each stream instead of the whole log.
-        """
-        async for event in following.follow(self._session, self.record, tail=tail):
-            if isinstance(event, StateChanged):
-                self.record = event.record
-            yield event
-
-    async def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]:
-        """The newest attempt's log as far as it is written now."""
-        async for chunk in following.read_logs(self._session, self.record, tail=tail):
-            yield chunk
-
-    async def wait(self, timeout: float | None = None) -> JobRecord:
-        """The job once it has ended.
-
-        Args:
-            timeout: seconds to wait at most; 0 looks once.
-
-        Raises:
-            WaitTimedOut: the job was still going then.
-        """
-        if timeout is not None and (await self.status()).state.ended:
-            return self.record
-        try:
-            await asyncio.wait_for(self._ended(), timeout)
-        except asyncio.TimeoutError:
-            if self.record.state.ended:
-                return self.record
-            raise WaitTimedOut(
-                f"job {self.id} is still {self.record.state}",
-                why=f"It was waited for {timeout:g} s.",
-                fix=f"Wait on with `towline wait {self.id}`; the job goes on meanwhile.",
-            ) from None
-        return self.record
-
-    async def _ended(self) -> None:
-        async for event in following.follow(self._session, self.record, logs=False):
-            if isinstance(event, StateChanged):
-                self.record = event.record
-
-    async def gather(self, *, timeout: float | None = None, partial: bool = False) -> list[Json]:
-        """What the tasks of an array made, in the order of their numbers, once all have ended.
-
-        That is what a mapped function returned (or any command left as `return.json` in its results directory), else
-        the task's stdout as text.
-
-        Args:
-            timeout: seconds to wait at most.
-            partial: give None for tasks that did not succeed, instead of raising an error.
-
-        Raises:
-            TasksFailed: some did not succeed.
-            WaitTimedOut: they were still going then.
-        """
-        return await mapping.gather(self._session, await self.wait(timeout), partial=partial)
-
-    async def cancel(self) -> JobRecord:
-        """Cancel the job for good and see that it has ended; a job that has ended stays as it is."""
-        self.record = await cancelling.cancel(self._session, self.record)
-        return self.record
-
-    async def results(self) -> tuple[ResultFile, ...]:
-        """The files below the job's results directory."""
-        return await homecoming.list_results(self._session, self.record)
-
-    async def pull_results(
-        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
-    ) -> PullReport:
-        """Bring the results home into a directory, which is made; files of the same names are replaced.
-
-        What is there with the same size and time is not sent again, and a pull that was cut goes on where it was.
-
-        Args:
-            dest: the local directory.
-            only: patterns such as `*.pt` or `checkpoints/`, in the manner of ignore files; all files when empty.
-            progress: called now and then, in another thread.
-
-        Raises:
-            TransferFailed: not everything arrived, or it could not be written here.
-        """
-        return await homecoming.pull(self._session, self.record, dest, only=only, progress=progress)
-
-    async def keep_pulling(
-        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
-    ) -> AsyncIterator[PullReport | NoAnswer]:
-        """Pull what is new until the job has ended; each file comes once nothing writes to it any more.
-
-        Args:
-            dest: the local directory.
-            only: as `pull_results` takes it.
-            progress: called now and then, in another thread.
-        """
-        async for report in keeping.keep_pulling(self._session, self.record, dest, only, progress):
-            yield report

@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 
 from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
-from towline.engine.cluster import AsyncCluster, AsyncJob
+from towline.engine.cluster import AsyncCluster
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
+from towline.engine.job import AsyncJob
 from towline.engine.mapping import Work
 from towline.engine.staging.pushing import Pushed
 from towline.engine.submitting.submission import PATIENCE

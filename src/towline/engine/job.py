@@ -1,0 +1,153 @@
+"""`AsyncJob`: one job on a cluster, and what can be done with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+from towline.engine import cancelling, homecoming, mapping
+from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.session import Session
+from towline.engine.staging import keeping
+from towline.engine.watching import following, observation
+from towline.engine.watching.arrays import task_of
+from towline.models.errors import WaitTimedOut
+from towline.models.job import JobRecord
+from towline.models.values import Json
+
+
+class AsyncJob:
+    """A job on a cluster.
+
+    Attributes:
+        record: the job as it was last known here.
+    """
+
+    def __init__(self, session: Session, record: JobRecord) -> None:
+        self._session = session
+        self.record = record
+
+    @property
+    def id(self) -> str:
+        """Towline's id of the job."""
+        return self.record.id
+
+    @property
+    def name(self) -> str:
+        """The user's name for the job."""
+        return self.record.name
+
+    @property
+    def reference(self) -> str:
+        """What names the job to every command and in `JobSpec.depends_on`."""
+        return self.record.reference
+
+    async def status(self) -> JobRecord:
+        """The job after one poll."""
+        (self.record,) = await observation.poll(self._session, [self.record])
+        return self.record
+
+    def tasks(self) -> tuple[AsyncJob, ...]:
+        """The tasks of an array, each as a job; none for any other job."""
+        numbers = sorted(self.record.tasks.numbers) if self.record.tasks else ()
+        return tuple(AsyncJob(self._session, task_of(self.record, number)) for number in numbers)
+
+    async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
+        """State changes and the log as it grows; ends when the job has ended and the last byte is there.
+
+        Args:
+            tail: begin with this many last lines of each stream instead of the whole log.
+        """
+        async for event in following.follow(self._session, self.record, tail=tail):
+            if isinstance(event, StateChanged):
+                self.record = event.record
+            yield event
+
+    async def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]:
+        """The newest attempt's log as far as it is written now."""
+        async for chunk in following.read_logs(self._session, self.record, tail=tail):
+            yield chunk
+
+    async def wait(self, timeout: float | None = None) -> JobRecord:
+        """The job once it has ended.
+
+        Args:
+            timeout: seconds to wait at most; 0 looks once.
+
+        Raises:
+            WaitTimedOut: the job was still going then.
+        """
+        if timeout is not None and (await self.status()).state.ended:
+            return self.record
+        try:
+            await asyncio.wait_for(self._ended(), timeout)
+        except asyncio.TimeoutError:
+            if self.record.state.ended:
+                return self.record
+            raise WaitTimedOut(
+                f"job {self.id} is still {self.record.state}",
+                why=f"It was waited for {timeout:g} s.",
+                fix=f"Wait on with `towline wait {self.id}`; the job goes on meanwhile.",
+            ) from None
+        return self.record
+
+    async def _ended(self) -> None:
+        async for event in following.follow(self._session, self.record, logs=False):
+            if isinstance(event, StateChanged):
+                self.record = event.record
+
+    async def gather(self, *, timeout: float | None = None, partial: bool = False) -> list[Json]:
+        """What the tasks of an array made, in the order of their numbers, once all have ended.
+
+        That is what a mapped function returned (or any command left as `return.json` in its results directory), else
+        the task's stdout as text.
+
+        Args:
+            timeout: seconds to wait at most.
+            partial: give None for tasks that did not succeed, instead of raising an error.
+
+        Raises:
+            TasksFailed: some did not succeed.
+            WaitTimedOut: they were still going then.
+        """
+        return await mapping.gather(self._session, await self.wait(timeout), partial=partial)
+
+    async def cancel(self) -> JobRecord:
+        """Cancel the job for good and see that it has ended; a job that has ended stays as it is."""
+        self.record = await cancelling.cancel(self._session, self.record)
+        return self.record
+
+    async def results(self) -> tuple[ResultFile, ...]:
+        """The files below the job's results directory."""
+        return await homecoming.list_results(self._session, self.record)
+
+    async def pull_results(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> PullReport:
+        """Bring the results home into a directory, which is made; files of the same names are replaced.
+
+        What is there with the same size and time is not sent again, and a pull that was cut goes on where it was.
+
+        Args:
+            dest: the local directory.
+            only: patterns such as `*.pt` or `checkpoints/`, in the manner of ignore files; all files when empty.
+            progress: called now and then, in another thread.
+
+        Raises:
+            TransferFailed: not everything arrived, or it could not be written here.
+        """
+        return await homecoming.pull(self._session, self.record, dest, only=only, progress=progress)
+
+    async def keep_pulling(
+        self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None
+    ) -> AsyncIterator[PullReport | NoAnswer]:
+        """Pull what is new until the job has ended; each file comes once nothing writes to it any more.
+
+        Args:
+            dest: the local directory.
+            only: as `pull_results` takes it.
+            progress: called now and then, in another thread.
+        """
+        async for report in keeping.keep_pulling(self._session, self.record, dest, only, progress):
+            yield report
