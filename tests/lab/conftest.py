@@ -1,4 +1,4 @@
-"""The lab for tests: brought up when it is down, left as it was found.
+"""The lab for tests: brought up when it is down, left as it was found, and as new after a test that failed.
 
 With TOWLINE_LAB_PYXIS and TOWLINE_LAB_ENROOT, the paths of a real Pyxis plugin and Enroot, the container tests
 (`test_runtime_*.py`) run on these; afterwards the lab has its stand-ins again.
@@ -7,7 +7,7 @@ With TOWLINE_LAB_PYXIS and TOWLINE_LAB_ENROOT, the paths of a real Pyxis plugin 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,36 @@ import pytest
 from towline.lab import Lab, RuntimeChoice, namespaces, profile
 
 HERE = Path(__file__).parent
+FAILED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.lab)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
+    return report
+
+
+@pytest.fixture(autouse=True, scope="module")
+def as_new(lab: Lab) -> None:
+    """Each file of tests begins without faults and jobs."""
+    lab.reset()
+
+
+@pytest.fixture(autouse=True)
+def a_failure_stays_alone(lab: Lab, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Takes away what a test that failed has left: its faults and its jobs would make the next ones fail, too."""
+    yield
+    if request.node.stash.get(FAILED, False):
+        lab.reset()
 
 
 @pytest.fixture(scope="session")

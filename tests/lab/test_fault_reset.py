@@ -31,12 +31,14 @@ FAULTS = (
 @pytest.fixture
 def faulty(lab: Lab) -> Iterator[Lab]:
     """The lab with many faults and some jobs."""
-    for name, *words in FAULTS:
-        lab.fault_on(name, *words)
-    await_field(lab, submit(lab, "-w node1", "sleep 600"), "JobState", "RUNNING")
-    submit(lab, "-N4", "sleep 600")
-    yield lab
-    lab.reset()
+    try:
+        for name, *words in FAULTS:
+            lab.fault_on(name, *words)
+        await_field(lab, submit(lab, "-w node1", "sleep 600"), "JobState", "RUNNING")
+        submit(lab, "-N4", "sleep 600")
+        yield lab
+    finally:
+        lab.reset()
 
 
 def daemons(lab: Lab) -> list[int]:
