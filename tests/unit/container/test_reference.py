@@ -1,7 +1,9 @@
 """One reference in the spellings of Pyxis, Enroot and registries.
 
-Expectations of `RECORDED` are those of a real Pyxis 0.24 and Enroot 4.1 (tests/lab/recorded); what they make of the
-others was not recorded, and the expectation is the grammar that their documentation gives.
+What Pyxis and Enroot make of each row of `TABLE` stands in references-recorded.txt: a real Pyxis 0.24 was given it on a
+real Slurm, and what it asked `enroot` for was read by the parsers of Enroot 4.1.2 and 3.4.1. The registry's spelling is
+Docker's grammar, and compared with the registry, repository and tag that Enroot asks. The rows of `STARTED` were also
+started or refused by the real ones as a whole (tests/lab/recorded).
 """
 
 from __future__ import annotations
@@ -11,12 +13,20 @@ from pathlib import Path
 import pytest
 
 from towline.container.reference import enroot_form, pyxis_form, registry_form
+from towline.container.registry import registry_arguments
 from towline.models.image import Image
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
 LAB = Path(__file__).parents[2] / "lab" / "recorded" / "pyxis-0.24-enroot-4.1.txt"
+RECORDED = {
+    asked: (told, now, before)
+    for line in (Path(__file__).parent / "references-recorded.txt").read_text().splitlines()
+    if not line.startswith("#")
+    for asked, told, now, before in [line.split("\t")]
+}
+"""What was given to Pyxis → what it asked of enroot, and what Enroot 4.1.2 and 3.4.1 read in that."""
 
-RECORDED = [
+STARTED = [
     ("registry.lab:5000#demo:latest", "registry.lab:5000#demo:latest", "registry.lab:5000/demo:latest"),
     ("docker://registry.lab:5000#demo:latest", "registry.lab:5000#demo:latest", "registry.lab:5000/demo:latest"),
     ("registry.lab:5000/demo:latest", "registry.lab:5000#demo:latest", "registry.lab:5000/demo:latest"),
@@ -29,7 +39,8 @@ RECORDED = [
     ("nosuch.invalid:5000/demo:latest", "nosuch.invalid:5000#demo:latest", "nosuch.invalid:5000/demo:latest"),
 ]
 
-NOT_RECORDED = [
+TABLE = [
+    *STARTED,
     ("ubuntu", "ubuntu", "docker.io/library/ubuntu:latest"),
     ("ubuntu:22.04", "ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
     ("docker://ubuntu", "ubuntu", "docker.io/library/ubuntu:latest"),
@@ -91,7 +102,7 @@ NOT_RECORDED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "pyxis", "registry"), RECORDED + NOT_RECORDED)
+@pytest.mark.parametrize(("text", "pyxis", "registry"), TABLE)
 def test_one_reference_in_three_spellings(text: str, pyxis: str, registry: str | None) -> None:
     image = Image.parse(text)
     assert pyxis_form(image) == pyxis
@@ -99,7 +110,28 @@ def test_one_reference_in_three_spellings(text: str, pyxis: str, registry: str |
     assert registry_form(image) == (registry or f"{text}")
 
 
-@pytest.mark.parametrize(("text", "pyxis", "registry"), RECORDED)
+@pytest.mark.parametrize("text", [text for text, _, _ in TABLE])
+def test_the_real_ones_ask_the_registry_for_the_same(text: str) -> None:
+    """As the check of a registry asks for it. Older ones take only Towline's spelling, and fill in the hub later."""
+    image = Image.parse(text)
+    told, now, before = RECORDED[pyxis_form(image)]
+    assert told == f"import {enroot_form(image)}"
+    host, repository, reference, user = registry_arguments(image)
+    assert now == f"{user or '-'} {host} {repository} {reference}"
+    user, host, repository, tag = before.split(" ")
+    host = "registry-1.docker.io" if host == "-" else host
+    repository = repository if "/" in repository or host != "registry-1.docker.io" else f"library/{repository}"
+    assert now == f"{user} {host} {repository} {tag if tag != '-' else 'latest'}"
+
+
+def test_what_was_typed_would_not_do_everywhere() -> None:
+    """Why a reference is spelled anew: an older Enroot refuses it, or another image is meant than Docker means."""
+    assert RECORDED["10.0.0.1:5000/x:1"][2] == "refused"
+    assert RECORDED["localhost/x:1"][1] == "- registry-1.docker.io localhost/x 1"
+    assert RECORDED["x.sqsh"][0] == "import docker://x.sqsh"
+
+
+@pytest.mark.parametrize(("text", "pyxis", "registry"), STARTED)
 def test_the_real_ones_took_the_same_spelling(text: str, pyxis: str, registry: str) -> None:
     recorded = LAB.read_text()
     assert f"--container-image={text} true" in recorded or f"srun --container-image={pyxis} true" in recorded
@@ -110,6 +142,7 @@ def test_the_real_ones_took_the_same_spelling(text: str, pyxis: str, registry: s
 def test_paths_that_the_real_ones_took_for_files(path: str) -> None:
     assert pyxis_form(Image.parse(path)) == path
     assert f"srun --container-image={path} true" in LAB.read_text()
+    assert RECORDED["/lustre/images/bb.sqsh"][0] == "create /lustre/images/bb.sqsh"
 
 
 @pytest.mark.parametrize("text", ["x.sqsh", "foo bar", "registry.lab:5000#De mo:la!test", ""])
@@ -120,7 +153,7 @@ def test_what_the_real_ones_only_failed_on_is_refused(text: str) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len({text for text, _, _ in RECORDED + NOT_RECORDED}) >= 60
+    assert len({text for text, _, _ in TABLE}) >= 60
 
 
 def test_the_full_form_is_read_as_the_same_image() -> None:

@@ -69,11 +69,11 @@ async def import_job(session: Session, image: PlannedImage, account: str | None 
         if state.ready:
             return ""
         slurm_id, error = await _submit(session, image, state.next_number, account)
-        if slurm_id:
+        if error is None:
             return slurm_id
         if time.monotonic() > until:
-            raise error or OutcomeUnknown("it is not known whether the import was submitted", fix="Try again.")
-        if error and not isinstance(error, (OutcomeUnknown, SlurmUnavailable)):
+            raise error
+        if not isinstance(error, (OutcomeUnknown, SlurmUnavailable)):
             raise error
         await asyncio.sleep(_PAUSE)
 
@@ -98,13 +98,14 @@ async def look(session: Session, image: PlannedImage) -> Import:
 async def _submit(
     session: Session, image: PlannedImage, number: int, account: str | None
 ) -> tuple[str, TowlineError | None]:
+    """Slurm's id, empty when the image is there by now; or why there is none."""
     outcome = await session.call(_call(session, image, number, account))
     check_ending(outcome, "submitting the import")
     out, err = (text.decode("utf-8", "replace") for text in (outcome.stdout, outcome.stderr))
+    if outcome.exit_code == 0 and out.strip() == "there":
+        return "", None
     answer = parse_submission(outcome.exit_code or 0, out, err)
-    if answer.slurm:
-        return answer.slurm.id, None
-    return "", submission_error(answer)
+    return (answer.slurm.id if answer.slurm else ""), submission_error(answer)
 
 
 def _call(session: Session, image: PlannedImage, number: int, account: str | None) -> Call:

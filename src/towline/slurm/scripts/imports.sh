@@ -21,8 +21,15 @@ import_id() {
 }
 
 # import_state DIR N ID: `ended` when the job has said how it went, else what the queue says: `alive`, `gone` or `unknown`;
-# `open` when it is not known to be a job yet.
+# `open` when it is not known to be a job yet. A job writes its end before it leaves the queue, so who finds it gone looks
+# for its end once more.
 import_state() {
+    tl_state=$(import_stage "$@")
+    if [ "$tl_state" = gone ] && [ -f "$1/attempts/$2/end" ]; then tl_state=ended; fi
+    printf '%s' "$tl_state"
+}
+
+import_stage() {
     if [ -f "$1/attempts/$2/end" ]; then
         printf ended
     elif [ "$3" = - ]; then
@@ -46,12 +53,13 @@ tell_import() {
     [ ! -f "$2/attempts/$3/log" ] || tail -n 30 "$2/attempts/$3/log" | tr '\r' '\n' | tail -n 30 | cut -c 1-500 | sed 's/^/>log /'
 }
 
-# tell_image CACHE NAME: whether the image is there, and its newest import.
+# tell_image CACHE NAME: its newest import, and whether the image is there. The image is looked at last: its job writes its
+# end after it, so an import that has ended well is never told without its image.
 tell_image() {
-    printf '@fact image-%s\n' "$2"
-    if is_whole "$1/$2.sqsh"; then stat -c '>size %s' "$1/$2.sqsh"; fi
     newest_import "$1/imports/$2"
     [ "$tl_n" -eq 0 ] || tell_import "$2" "$1/imports/$2" "$tl_n"
+    printf '@fact image-%s\n' "$2"
+    if is_whole "$1/$2.sqsh"; then stat -c '>size %s' "$1/$2.sqsh"; fi
 }
 
 # is_whole FILE: a squashfs file as long as its superblock says (squashfs_fs.h: bytes_used, 8 bytes from 40 on).

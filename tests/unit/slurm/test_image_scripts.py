@@ -1,0 +1,49 @@
+"""How an import is doing, told while its job ends: nobody may take one that has ended well for one that failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.slurm.stubs import Slurm
+from towline.container.imports import parse_imports, state_call
+from towline.slurm.calls import Submission, import_call
+
+SQUASHFS = b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48)
+NAME = "registry.lab+demo+x86_64+1"
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Slurm:
+    return Slurm(tmp_path)
+
+
+def cache_with_import(home: Path) -> Path:
+    """A cache in which Slurm job 41 makes an image."""
+    attempt = home / "cache" / "imports" / NAME / "attempts" / "1"
+    attempt.mkdir(parents=True)
+    (attempt / "submit").write_text("41\n")
+    return home / "cache"
+
+
+def test_a_job_that_ends_while_it_is_looked_at_has_made_its_image(slurm: Slurm, tmp_path: Path) -> None:
+    """It leaves the queue in the moment in which that is asked."""
+    cache = cache_with_import(tmp_path)
+    (tmp_path / "image").write_bytes(SQUASHFS)
+    (slurm.bin / "squeue").write_text(
+        f"#!/bin/sh\ncp '{tmp_path}/image' '{cache}/{NAME}.sqsh'\n"
+        f"echo code=0 >'{cache}/imports/{NAME}/attempts/1/end'\n"
+        "echo 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"
+    )
+    found = parse_imports(slurm.run(state_call(str(cache), [NAME]), tmp_path / "call").out)[NAME]
+    assert (found.state, found.ready) == ("ended", True)
+
+
+def test_what_was_made_since_the_caller_looked_is_not_made_again(slurm: Slurm, tmp_path: Path) -> None:
+    cache = cache_with_import(tmp_path)
+    (cache / f"{NAME}.sqsh").write_bytes(SQUASHFS)
+    submission = Submission(str(cache), NAME, 2, "towline-import-1-a2", ("sbatch", "--parsable", "x"), 0.0)
+    ran = slurm.run(import_call(str(cache), NAME, submission, {}), tmp_path / "call")
+    assert (ran.code, ran.out) == (0, "there\n")
+    assert slurm.jobs == []
