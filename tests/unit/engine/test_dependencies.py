@@ -43,6 +43,27 @@ def test_the_state_of_the_job_before_decides(
     assert (found, check.verdict) == (term, verdict)
 
 
+@pytest.mark.parametrize(
+    ("kind", "theirs", "ours", "verdict"),
+    [
+        ("aftercorr", {0, 1, 2}, {0, 1, 2}, OK),
+        ("aftercorr", {0, 1, 2}, {1}, OK),
+        ("aftercorr", {0, 1}, {0, 1, 2, 3}, FAILS),
+        ("aftercorr", set[int](), {0, 1}, OK),
+        ("afterok", {0, 1}, {0, 1, 2, 3}, OK),
+    ],
+)
+def test_a_task_without_counterpart_would_not_wait(
+    kind: DependencyKind, theirs: set[int], ours: set[int], verdict: Verdict
+) -> None:
+    before = Predecessor(
+        Dependency(kind=kind, job="train"), "job a (train)", JobState.RUNNING, "41", tasks=frozenset(theirs)
+    )
+    _, check = judge(before, frozenset(ours))
+    assert check.verdict is verdict
+    assert ("task 2-3" in check.evidence) is (verdict is FAILS)
+
+
 def test_a_job_that_slurm_does_not_have_cannot_be_waited_for() -> None:
     _, check = judge(Predecessor(Dependency(job="train"), "job a00000001 (train)", JobState.PENDING, ""))
     assert check.verdict is FAILS

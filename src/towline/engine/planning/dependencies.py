@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from towline.engine.addressing import find_job
 from towline.engine.session import Session
 from towline.engine.watching.observation import ask, poll
+from towline.models.array import format_tasks, parse_tasks
 from towline.models.dependency import Dependency
 from towline.models.errors import NotFound
 from towline.models.job import JobRecord, JobState
@@ -60,6 +61,7 @@ class Predecessor:
         slurm_id: Slurm's newest id of it; empty while Slurm does not have it.
         reference: what names it when its name has come to mean another job; empty when the dependency does.
         note: why it is in that state.
+        tasks: the numbers of its tasks; empty unless it is an array that is known here.
     """
 
     dependency: Dependency
@@ -68,6 +70,7 @@ class Predecessor:
     slurm_id: str
     reference: str = ""
     note: str = ""
+    tasks: frozenset[int] = frozenset()
 
     @property
     def wanted(self) -> Dependency:
@@ -89,7 +92,7 @@ async def settle(session: Session, spec: JobSpec) -> Settled:
     before: list[Predecessor] = []
     for dependency in spec.depends_on:
         before += await _before(session, dependency, spec.name)
-    return _settled(before)
+    return _settled(before, parse_tasks(spec.array or ""))
 
 
 async def _before(session: Session, dependency: Dependency, name: str) -> list[Predecessor]:
@@ -106,7 +109,8 @@ async def _before(session: Session, dependency: Dependency, name: str) -> list[P
 
 def _predecessor(dependency: Dependency, record: JobRecord) -> Predecessor:
     title = f"job {record.reference} ({record.name})"
-    return Predecessor(dependency, title, record.state, record.last.slurm_id, record.reference, record.note)
+    tasks = record.tasks.numbers if record.tasks else frozenset[int]()
+    return Predecessor(dependency, title, record.state, record.last.slurm_id, record.reference, record.note, tasks)
 
 
 async def _by_slurm_id(session: Session, dependency: Dependency) -> Predecessor:
@@ -135,8 +139,8 @@ def _own(session: Session, dependency: Dependency) -> JobRecord | None:
         return None
 
 
-def _settled(before: Sequence[Predecessor]) -> Settled:
-    judged = [judge(each) for each in before]
+def _settled(before: Sequence[Predecessor], tasks: frozenset[int]) -> Settled:
+    judged = [judge(each, tasks) for each in before]
     return Settled(
         wanted=tuple(dict.fromkeys(each.wanted for each in before)),
         terms=",".join(dict.fromkeys(term for term, _ in judged if term)),
@@ -144,8 +148,13 @@ def _settled(before: Sequence[Predecessor]) -> Settled:
     )
 
 
-def judge(before: Predecessor) -> tuple[str, Check]:
-    """The term for `sbatch --dependency`, empty when there is nothing to wait for, and the verdict."""
+def judge(before: Predecessor, tasks: frozenset[int] = frozenset()) -> tuple[str, Check]:
+    """The term for `sbatch --dependency`, empty when there is nothing to wait for, and the verdict.
+
+    Args:
+        before: the other job.
+        tasks: the numbers of the tasks of the job that depends on it; empty when that is no array.
+    """
     kind, state, title = before.dependency.kind, before.state, before.title
     because = f": {before.note}" if before.note else ""
     if state in (JobState.SUBMITTING, JobState.REFUSED) or not (state.ended or before.slurm_id):
@@ -156,6 +165,10 @@ def judge(before: Predecessor) -> tuple[str, Check]:
     if state in _NEVER.get(kind, ()):
         what = f"{kind}: {title} {_ENDED[state]}{because}; this job would never start"
         return "", Check("dependency", Verdict.FAILS, what, "Depend on a job that can still end so, or use afterany.")
+    if kind == "aftercorr" and before.tasks and (alone := tasks - before.tasks):
+        # Slurm starts these at once, without a word.
+        what = f"{kind}: {title} has no counterpart of task {format_tasks(alone)}, which would not wait at all"
+        return "", Check("dependency", Verdict.FAILS, what, "Give both arrays the same numbers, or use afterok.")
     if state.ended:
         return "", Check("dependency", Verdict.OK, f"{kind}: {title} {_ENDED[state]}, so there is nothing to wait for")
     term = f"{'afterany' if kind == 'singleton' else kind}:{before.slurm_id}"
