@@ -91,7 +91,7 @@ def test_a_key_is_made_when_told_to_and_what_to_do_with_it_is_said(clinic: Clini
     assert done.code == 78
     assert "--make-key" in done.err
     done = setup(clinic, *access(clinic, key), "--accept-host-keys", "--make-key", "--no-input")
-    assert done.code == 71
+    assert done.code == 77
     assert key.stat().st_mode & 0o777 == 0o600
     assert Path(f"{key}.pub").read_text().strip() in done.out
     assert "refused the key" in done.out

@@ -17,7 +17,7 @@ from towline.cli.loop import asking, run
 from towline.cli.options import examples
 from towline.cli.output import StatusLine
 from towline.cli.terminal import clean
-from towline.models.errors import AccessRefused, ConfigError, RemoteFault, UsageError
+from towline.models.errors import AccessRefused, ConfigError, RemoteFault, Unreachable, UsageError
 from towline.models.plan import Verdict
 
 if TYPE_CHECKING:
@@ -199,7 +199,8 @@ async def _enter(draft: Draft, manner: Manner) -> Facts:
         failed = [each for each in examine(facts) if each.verdict is Verdict.FAILS]
         before = [each for each in failed if each.id not in ("root", "partition", "account")]
         print(findings_text(before or failed), end="")
-        raise RemoteFault(
+        error = AccessRefused if engine.login_refused(facts) else RemoteFault if facts.reached else Unreachable
+        raise error(
             "the cluster cannot be used yet",
             why="The checks above fail.",
             fix="Do what they say and run `towline setup` again.",
