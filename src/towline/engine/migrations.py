@@ -51,4 +51,32 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE jobs ADD COLUMN roles TEXT NOT NULL DEFAULT '';
     ALTER TABLE attempts ADD COLUMN failed_role TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN seen REAL NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN progress TEXT NOT NULL DEFAULT '';
+    CREATE INDEX jobs_by_change ON jobs (changed);
+    CREATE TABLE events (
+        number  INTEGER PRIMARY KEY AUTOINCREMENT,
+        time    REAL NOT NULL,
+        cluster TEXT NOT NULL,
+        job     TEXT NOT NULL,
+        name    TEXT NOT NULL,
+        kind    TEXT NOT NULL,
+        state   TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        note    TEXT NOT NULL DEFAULT '',
+        details TEXT NOT NULL DEFAULT '{}',
+        key     TEXT,
+        UNIQUE (job, key)
+    );
+    CREATE TABLE leases (
+        cluster TEXT PRIMARY KEY,
+        owner   TEXT NOT NULL DEFAULT '',
+        until   REAL NOT NULL DEFAULT 0,
+        begun   REAL NOT NULL DEFAULT 0,
+        polled  REAL NOT NULL DEFAULT 0,
+        wanted  REAL
+    ) WITHOUT ROWID;
+    """,
 )

@@ -13,17 +13,22 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+from towline.engine import history
+from towline.engine.history import Happened
 from towline.engine.migrations import MIGRATIONS
 from towline.engine.planning.estimating import Wait
 from towline.models.errors import ConfigError
+from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, Component, JobRecord, JobState, Tasks
+from towline.models.report import Reported
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
+from towline.models.values import Json
 
 BUSY_SECONDS = 20.0
 """How long one process waits for another one's write."""
@@ -34,6 +39,8 @@ RECENT = 200
 _NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
 _JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
 _ATTEMPT = tuple(field.name for field in fields(Attempt))
+_CHANGING = ("state", "note", "tasks", "progress")
+"""Columns of a job that change after its submission."""
 _ENDED = tuple(state.value for state in JobState if state.ended)
 
 
@@ -108,7 +115,12 @@ class Store:
             self._borrowed.cleanup()
 
     @contextlib.contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection, None, None]:
+    def writing(self) -> Generator[sqlite3.Connection, None, None]:
+        """One transaction that writes.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db
@@ -138,29 +150,48 @@ class Store:
         """
         if self._borrowed:
             raise self._unwritable("\n".join(self.notes))
-        with self._writing() as db:
+        with self.writing() as db:
             values = _job_values(record) | {"spec": spec.model_dump_json()}
             db.execute(_insert("INSERT", "jobs", values), values)
             _put_attempts(db, record)
+            _mark_changed(db, record.id)
+            history.append(db, record, [Happened(EventKind.CREATED, {"command": record.command})])
 
-    def save(self, record: JobRecord) -> None:
-        """Write what is known now; a job that has ended never gets another state."""
-        with self._writing() as db:
-            values = {"state": record.state.value, "note": record.note, "tasks": _tasks_text(record), "id": record.id}
-            ended = ", ".join(f"'{word}'" for word in _ENDED)
-            changed = db.execute(
-                "UPDATE jobs SET state = :state, note = :note, tasks = :tasks "  # noqa: S608
-                f"WHERE id = :id AND state NOT IN ({ended})",
-                values,
-            )
-            if changed.rowcount:
-                _put_attempts(db, record)
+    def save(self, *records: JobRecord, seen: float | None = None) -> None:
+        """Write what is known now, with an event for each change; a job that has ended never gets another state.
+
+        Args:
+            records: the jobs.
+            seen: when the look began that this was learnt from, in seconds since 1970. What a later look has shown
+                stays then.
+        """
+        with self.writing() as db:
+            for record in records:
+                self._save(db, record, seen)
+
+    def _save(self, db: sqlite3.Connection, record: JobRecord, seen: float | None) -> None:
+        before = next(iter(self._select("WHERE id = ?", (record.id,))), None)
+        if before is None or before.state.ended or (seen is not None and self._seen(record.id) > seen):
+            return
+        if seen is not None:
+            db.execute("UPDATE jobs SET seen = ? WHERE id = ?", (seen, record.id))
+        if record == before:
+            return
+        values = {name: _job_values(record)[name] for name in ("id", *_CHANGING)}
+        db.execute(f"UPDATE jobs SET {', '.join(f'{name} = :{name}' for name in _CHANGING)} WHERE id = :id", values)  # noqa: S608
+        _put_attempts(db, record)
+        _mark_changed(db, record.id)
+        history.append(db, record, history.changes(before, record))
+
+    def _seen(self, job_id: str) -> float:
+        return float(self._db.execute("SELECT seen FROM jobs WHERE id = ?", (job_id,)).fetchone()["seen"])
 
     def remove(self, job_ids: Iterable[str]) -> None:
         """Forget jobs."""
-        with self._writing() as db:
+        with self.writing() as db:
             for job_id in job_ids:
                 db.execute("DELETE FROM attempts WHERE job = ?", (job_id,))
+                db.execute("DELETE FROM events WHERE job = ?", (job_id,))
                 db.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -187,21 +218,62 @@ class Store:
         alive = "" if everything else f"AND state NOT IN ({ended})"
         return self._jobs(f"WHERE cluster = ? {alive} ORDER BY id", (cluster,))
 
-    def _jobs(self, where: str, values: Sequence[str]) -> tuple[JobRecord, ...]:
+    def changed_since(self, cluster: str, mark: int) -> tuple[tuple[JobRecord, ...], int]:
+        """The cluster's jobs that any process has changed since `mark`, and the next mark; 0 means all jobs."""
+        newest = int(self._db.execute("SELECT coalesce(max(changed), 0) AS mark FROM jobs").fetchone()["mark"])
+        mark = mark if mark <= newest else 0  # the jobs with the newest changes were removed
+        records = self._jobs("WHERE cluster = ? AND changed >= ? ORDER BY id", (cluster, mark)) if newest else ()
+        return records, newest
+
+    def version(self) -> int:
+        """A number that is another one whenever another process has written something; costs next to nothing."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+
+    def _jobs(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
         self._db.execute("BEGIN")
         try:
-            rows = self._db.execute(f"SELECT * FROM jobs {where}", values).fetchall()  # noqa: S608
-            return tuple(self._record(row) for row in rows)
+            return self._select(where, values)
         finally:
             self._db.execute("COMMIT")
 
-    def _record(self, row: sqlite3.Row) -> JobRecord:
-        rows = self._db.execute("SELECT * FROM attempts WHERE job = ? ORDER BY number", (row["id"],))
-        attempts = tuple(_attempt(each) for each in rows)
-        plain: dict[str, Any] = {name: row[name] for name in _JOB}
-        plain["state"] = JobState(plain["state"])
-        roles = tuple(row["roles"].split())
-        return JobRecord(**plain, attempts=attempts, roles=roles, tasks=Tasks.from_json(row["tasks"]))
+    def _select(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
+        rows = self._db.execute(f"SELECT * FROM jobs {where}", values).fetchall()  # noqa: S608
+        chosen = f"SELECT * FROM attempts WHERE job IN (SELECT id FROM jobs {where}) ORDER BY job, number"  # noqa: S608
+        attempts: dict[str, list[Attempt]] = {}
+        for each in self._db.execute(chosen, values):
+            attempts.setdefault(each["job"], []).append(_attempt(each))
+        return tuple(_record(row, attempts.get(row["id"], ())) for row in rows)
+
+    # --- What happened ---
+
+    def tell(self, record: JobRecord, kind: EventKind, details: Mapping[str, Json], *, key: str | None = None) -> bool:
+        """Write an event down that no change of the job itself tells; the result is whether it is new.
+
+        Args:
+            record: the job as it is afterwards.
+            kind: what happened.
+            details: more.
+            key: with it only the first event of that key and job is kept, whichever process writes it.
+        """
+        with self.writing() as db:
+            return bool(history.append(db, record, [Happened(kind, details)], key))
+
+    def events(
+        self, cluster: str, *, after: int = 0, jobs: Sequence[str] | None = None, limit: int = 1000
+    ) -> tuple[JobEvent, ...]:
+        """The cluster's events with higher numbers than `after`, oldest first.
+
+        Args:
+            cluster: name of the cluster profile.
+            after: the number of the last event that is known.
+            jobs: ids of the jobs that are wanted; all when None.
+            limit: at most so many.
+        """
+        return history.read(self._db, cluster, after, jobs, limit)
+
+    def newest_event(self) -> int:
+        """The highest number that an event has; 0 for none."""
+        return history.newest(self._db)
 
     # --- What clusters said of themselves ---
 
@@ -212,13 +284,13 @@ class Store:
 
     def save_facts(self, profile: str, facts: SiteFacts) -> None:
         """Keep facts under the name of the cluster profile."""
-        with self._writing() as db:
+        with self.writing() as db:
             values = {"cluster": profile, "asked": facts.asked, "body": facts.to_json()}
             db.execute(_insert("REPLACE", "facts", values), values)
 
     def forget_facts(self, profile: str) -> None:
         """Ask again the next time: what was kept turned out to be wrong."""
-        with self._writing() as db:
+        with self.writing() as db:
             db.execute("DELETE FROM facts WHERE cluster = ?", (profile,))
 
     def waits(self, cluster: str) -> tuple[Wait, ...]:
@@ -258,10 +330,26 @@ def _migrate(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
+def _record(row: sqlite3.Row, attempts: Sequence[Attempt]) -> JobRecord:
+    plain: dict[str, Any] = {name: row[name] for name in _JOB}
+    plain["state"] = JobState(plain["state"])
+    return JobRecord(
+        **plain,
+        attempts=tuple(attempts),
+        roles=tuple(row["roles"].split()),
+        tasks=Tasks.from_json(row["tasks"]),
+        progress=Reported(**json.loads(row["progress"])) if row["progress"] else None,
+    )
+
+
 def _attempt(row: sqlite3.Row) -> Attempt:
     plain: dict[str, Any] = {name: row[name] for name in _ATTEMPT}
     parts: list[dict[str, str]] = json.loads(plain.pop("components") or "[]")
     return Attempt(**plain, components=tuple(Component(**part) for part in parts))
+
+
+def _mark_changed(db: sqlite3.Connection, job_id: str) -> None:
+    db.execute("UPDATE jobs SET changed = (SELECT max(changed) + 1 FROM jobs) WHERE id = ?", (job_id,))
 
 
 def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
@@ -276,6 +364,7 @@ def _job_values(record: JobRecord) -> dict[str, object]:
     values["state"] = record.state.value
     values["tasks"] = _tasks_text(record)
     values["roles"] = " ".join(record.roles)
+    values["progress"] = json.dumps(asdict(record.progress)) if record.progress else ""
     return values
 
 

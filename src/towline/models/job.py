@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from towline.models.array import format_tasks, parse_tasks
+from towline.models.report import Reported
 
 
 class JobState(str, Enum):
@@ -175,6 +176,7 @@ class JobRecord:
         roles: names of its roles; each has a log of its own.
         tasks: the tasks of an array; None for any other job.
         task: number of the task when this is about one task of an array, else None.
+        progress: what the job itself said last about how far it is; None when it said nothing.
     """
 
     id: str
@@ -189,6 +191,7 @@ class JobRecord:
     roles: tuple[str, ...] = ()
     tasks: Tasks | None = None
     task: int | None = None
+    progress: Reported | None = None
 
     @property
     def reference(self) -> str:
