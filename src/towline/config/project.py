@@ -19,6 +19,7 @@ from towline.config.job_file import as_written
 from towline.config.toml import parse_toml
 from towline.models.errors import ConfigError, NotFound
 from towline.models.spec import JobSpec
+from towline.models.spec_errors import near
 
 FILE = "towline.toml"
 _TRUSTED = "trusted.json"
@@ -138,7 +139,7 @@ def _check_keys(path: Path, content: Mapping[str, object]) -> None:
     for key in content:
         if key not in known:
             raise ConfigError(
-                f"{path}: there is no setting {key!r}",
+                f"{path}: there is no setting {key!r}{near(key, JobSpec)}",
                 why=f"A project's file gives defaults of its jobs: {', '.join(sorted(known - NEEDS_TRUST))}.",
                 fix="Connection settings belong in a profile (docs/configuration.md).",
             )

@@ -78,6 +78,13 @@ def test_keys_that_are_no_jobs_are_refused_with_or_without_trust(place: Place, k
         place.found()
 
 
+@pytest.mark.parametrize(("key", "meant"), [("imgae", "image"), ("gpus_per_node", "resources.gpus_per_node")])
+def test_a_key_that_may_have_been_meant_is_named(place: Place, key: str, meant: str) -> None:
+    place.file.write_text(f'{key} = "2"\n')
+    with pytest.raises(ConfigError, match=f"did you mean {meant}"):
+        place.found()
+
+
 def test_a_change_ends_the_trust(place: Place) -> None:
     place.file.write_text('cluster = "mine"\n')
     place.trust()
