@@ -56,6 +56,7 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         ),
         SpecOption("--mount", "mounts", "Path of the cluster that the container sees.", "SRC[:DST[:ro]]", many=True),
         SpecOption("--launch", "launch", "Start once per node, once per GPU, or as MPI ranks.", "node|gpu|mpi"),
+        SpecOption("--log-per", "log_per", "Log files for the whole job, each node or each rank.", "job|node|rank"),
         SpecOption("--code", "code", "Working tree of this machine that the job starts in.", "DIR"),
         SpecOption("--workdir", "workdir", "Working directory in the container.", "DIR"),
         SpecOption("--mount-home", "mount_home", "Mount the home directory in the container."),

@@ -251,6 +251,11 @@ class ClusterProfile(BaseModel):
         description="Whether jobs that do not say may start again after faults and preemption.",
         json_schema_extra=_tao("SLURM_USE_REQUEUE"),
     )
+    log_per: Literal["job", "node", "rank"] = Field(
+        default="job",
+        description="Whether jobs that do not say have log files for the whole job, for each node or for each rank.",
+        json_schema_extra=_tao("SLURM_USE_SRUN_LOGS"),
+    )
     mail_user: Token | None = Field(
         default=None,
         description="Whom Slurm writes to about every event of jobs that do not say.",

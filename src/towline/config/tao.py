@@ -44,6 +44,7 @@ _SWITCHES = {
     "restart": ("on-fault", "never"),
     "image_import": ("auto", "never"),
     "image_tags": ("check", "reuse"),
+    "log_per": ("node", "job"),
 }
 """Settings with two words for what TAO's variables say with true and false."""
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
@@ -243,7 +244,6 @@ _REQUIRE_SQSH = TaoVariable("SLURM_REQUIRE_SQSH", _switch, False)
 VARIABLES: tuple[TaoVariable, ...] = (
     TaoVariable("SLURM_TIMEOUT_HOURS", _number, 3.8),
     TaoVariable("SLURM_USE_TIMEOUT", _switch, True),
-    TaoVariable("SLURM_USE_SRUN_LOGS", _switch, False),
     _REQUIRE_SQSH,
 )
 """Every variable that no setting of a profile stands for."""

@@ -10,7 +10,13 @@ from towline.launch.quoting import quote, quote_words
 from towline.launch.rendezvous import TAO_PORT, Convention, Place
 from towline.models.array import parse_tasks
 from towline.models.secrets import Secret
-from towline.models.spec import JobSpec, Mount
+from towline.models.spec import JobSpec, LogPer, Mount
+
+LOG_DIR = "\1"
+"""Stands in a step's words for the directory of the attempt, which only the supervisor knows."""
+LOG_PLACES: dict[LogPer, str] = {"rank": "ranks", "node": "nodes"}
+"""Where below the attempt's, the task's or the role's directory the files of ranks or nodes are: `<number>-<node>.out`
+and `.err`, with the rank or the number of the node in the job."""
 
 SECRETS = "secrets"
 """The file of the job directory that has the values of the secrets, as long as the job may need them."""
@@ -154,6 +160,7 @@ def step_command(launch: LaunchPlan) -> tuple[str, ...]:
         f"--ntasks-per-node={wanted.tasks_per_node}",
         *cpus,
         *_mpi(launch),
+        *_streams(launch.spec.log_per or "job"),
         "--kill-on-bad-exit=1",
         "--wait=0",
         *(launch.container or _on_the_node(launch.spec)),
@@ -161,6 +168,21 @@ def step_command(launch: LaunchPlan) -> tuple[str, ...]:
         f"{launch.directory}/script/prelude",
         "container" if launch.container else "node",
     )
+
+
+def _streams(log_per: LogPer) -> tuple[str, ...]:
+    """Where the tasks' output goes: through `srun` into the batch script's files, or into files of their own.
+
+    For a name with the task or the node in it each node opens the files itself (srun(1), filename pattern), so that
+    hundreds of ranks do not write through one process. The words are for `words_of`.
+    """
+    if log_per == "job":
+        return ()
+    pattern = f"{LOG_DIR}/{LOG_PLACES[log_per]}/{_PATTERNS[log_per]}"
+    return (f"--output={pattern}.out", f"--error={pattern}.err", "--open-mode=append")
+
+
+_PATTERNS: dict[LogPer, str] = {"rank": "%t-%N", "node": "%n-%N"}
 
 
 def _mpi(launch: LaunchPlan) -> tuple[str, ...]:
@@ -182,15 +204,22 @@ def step_file(launch: LaunchPlan) -> str:
 
 def step_settings(launch: LaunchPlan) -> str:
     """What the supervisor must know of every step."""
+    place = LOG_PLACES.get(launch.spec.log_per or "job")
     return (
         f"step_port={TAO_PORT if launch.convention == 'tao' else ''}\n"
         f"step_environment={'whole' if launch.whole_environment else 'chosen'}\n"
+        f"{f'step_logs={place}{chr(10)}' if place else ''}"
     )
 
 
 def words_of(command: Iterable[str]) -> str:
-    """The words quoted, one a line."""
-    return " \\\n    ".join(quote(word) for word in command)
+    """The words quoted, one a line; `LOG_DIR` becomes what the supervisor has in `log_dir`."""
+    return " \\\n    ".join(_word(word) for word in command)
+
+
+def _word(text: str) -> str:
+    before, place, behind = text.partition(LOG_DIR)
+    return f'{quote(before)}"$log_dir"{quote(behind)}' if place else quote(text)
 
 
 def packaged(name: str) -> bytes:

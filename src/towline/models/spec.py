@@ -46,6 +46,7 @@ MAX_WORD = (128 << 10) - 1
 """Bytes of one argument (MAX_ARG_STRLEN, execve(2))."""
 
 Uri = Annotated[str, AfterValidator(check_uri)]
+LogPer = Literal["job", "node", "rank"]
 OptionsAsWritten = Mapping[str, str | int | float | bool | None] | tuple[str, ...] | str
 SbatchOptions = Annotated[Mapping[str, str], BeforeValidator(read_options, json_schema_input_type=OptionsAsWritten)]
 
@@ -90,6 +91,9 @@ class JobSpec(Model):
             what the profile says when not given.
         retries: the most new starts that faults may cost.
         resume: how the command goes on where it stopped; without it a job that ran out of time is over.
+        log_per: `rank` gives each rank log files of its own: it is always known whose words these are, and hundreds of
+            ranks do not write through one process. `node` gives each node some; `job` has all in one. What the profile
+            says when not given.
         mail: mail that Slurm sends.
         comment: comment for the user and the site (some sites read policy from it), added to the profile's.
         labels: names and texts of your own, kept with the job.
@@ -132,6 +136,7 @@ class JobSpec(Model):
     restart: Literal["on-fault", "never"] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 10
     resume: Resume | None = None
+    log_per: LogPer | None = None
     mail: Mail | None = None
     comment: Line = ""
     labels: Labels = Field(default_factory=dict)

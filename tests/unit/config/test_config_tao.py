@@ -109,9 +109,9 @@ def test_hours_may_have_a_fraction(find: Find) -> None:
 
 
 def test_variables_without_a_setting_have_values_too() -> None:
-    found = read_tao({"SLURM_USE_SRUN_LOGS": "True"})
+    found = read_tao({"SLURM_USE_TIMEOUT": "False"})
     values = {variable.name: found.value(variable) for variable in VARIABLES}
-    assert values["SLURM_USE_SRUN_LOGS"] is True
+    assert values["SLURM_USE_TIMEOUT"] is False
     assert values["SLURM_TIMEOUT_HOURS"] == 3.8
 
 
@@ -123,6 +123,8 @@ def test_resources_and_rules_of_the_preset(find: Find) -> None:
     assert (given.profile.gpus_per_node, given.profile.cpus_per_task) == (4, 8)
     assert given.profile.mail_user == "me@example.org"
     assert find(**NEEDED, SLURM_USE_REQUEUE="off").profile.restart == "never"
+    logs = {text: find(**NEEDED, SLURM_USE_SRUN_LOGS=text).profile.log_per for text in ("true", "false")}
+    assert (profile.log_per, logs) == ("job", {"true": "node", "false": "job"})
 
 
 def test_a_profile_that_names_the_preset_starts_jobs_as_it_does(find: Find, tmp_path: Path) -> None:

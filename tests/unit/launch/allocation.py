@@ -24,7 +24,7 @@ JOB_ID = "m3k9w2x4p"
 # reports the highest code. As proctrack/cgroup does, it signals the tasks themselves and not what they started, and
 # kills what is left of a task that ended.
 SRUN = """\
-import os, signal, sys
+import os, re, signal, sys
 options = dict(word[2:].split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word)
 command = sys.argv[sys.argv.index("/bin/sh"):]
 if "SLURM_STUB_FAILS" in os.environ:
@@ -33,7 +33,7 @@ if "SLURM_STUB_FAILS" in os.environ:
 per_node, tasks = int(options["ntasks-per-node"]), int(options["ntasks"])
 if os.environ["SLURM_EXPORT_ENV"] != "ALL":
     sys.exit("the step would have no environment")
-running, told = {}, []
+running, told, APPEND = {}, [], os.O_WRONLY | os.O_CREAT | os.O_APPEND
 def stop(number, frame):
     told.append(number)
     for pid in list(running):
@@ -44,7 +44,12 @@ for rank in range(int(os.environ.get("SLURM_STUB_TASKS", tasks))):
     place = {"SLURM_PROCID": str(rank), "SLURM_NODEID": str(rank // per_node), "SLURM_LOCALID": str(rank % per_node)}
     if "nodelist" in options:
         place["SLURMD_NODENAME"] = options["nodelist"].split(",")[rank // per_node]
-    pid = os.posix_spawn(SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place}, setpgroup=0)
+    letters = {"%%": "%", "%t": str(rank), "%n": place["SLURM_NODEID"], "%N": f"node{5 + rank // per_node}"}
+    files = [
+        (os.POSIX_SPAWN_OPEN, fd, re.sub("%[%tnN]", lambda found: letters[found[0]], options[name]), APPEND, 0o600)
+        for fd, name in ((1, "output"), (2, "error")) if name in options
+    ]
+    pid = os.posix_spawn(SHELL[0], [*SHELL, *command[1:]], {**os.environ, **place}, setpgroup=0, file_actions=files)
     running[pid] = rank
     for number in told:
         os.kill(pid, number)

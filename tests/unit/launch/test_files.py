@@ -40,7 +40,9 @@ FOUR_NODES = plan(
     name="train",
     resources={"nodes": 4, "gpus_per_node": 8, "cpus_per_task": 16},
 )
-MANY_TASKS = plan((), command=("./solve",), resources={"nodes": 2, "tasks_per_node": 4}, workdir="/lustre/a b")
+MANY_TASKS = plan(
+    (), command=("./solve",), resources={"nodes": 2, "tasks_per_node": 4}, workdir="/lustre/a b", log_per="rank"
+)
 TASK_PER_GPU = plan(command=("python3", "ddp.py"), launch="gpu", resources=with_gpus(2, 8, 8))
 MPI_RANKS = replace(plan(command=("./solve",), launch="mpi", resources={"nodes": 2, "tasks_per_node": 4}), mpi="pmix")
 TAO_ONE_NODE = replace(

@@ -99,6 +99,32 @@ def test_a_task_with_several_gpus_has_no_local_rank(
     assert sorted(allocation.out().split()) == local.split()
 
 
+@pytest.mark.parametrize(
+    ("log_per", "files"),
+    [
+        ("rank", {"ranks/0-node5": "0\n", "ranks/1-node5": "1\n", "ranks/2-node6": "2\n", "ranks/3-node6": "3\n"}),
+        ("node", {"nodes/0-node5": "0\n1\n", "nodes/1-node6": "2\n3\n"}),
+        ("job", {}),
+    ],
+)
+def test_ranks_or_nodes_have_logs_of_their_own(allocation: Allocation, log_per: str, files: dict[str, str]) -> None:
+    allocation = allocation.twin("100%t")
+    allocation.place_text('echo "$RANK"; echo "e$RANK" >&2', nodes=2, tasks_per_node=2, log_per=log_per)
+    assert allocation.run() == 0
+    found = {name: (allocation.attempt(1) / f"{name}.out").read_text() for name in files}
+    assert {name: "".join(sorted(text.splitlines(keepends=True))) for name, text in found.items()} == files
+    assert all("e" in (allocation.attempt(1) / f"{name}.err").read_text() for name in files)
+    assert allocation.out() == "" if files else sorted(allocation.out().split()) == ["0", "1", "2", "3"]
+
+
+def test_where_a_rank_runs_is_known_while_it_does(allocation: Allocation) -> None:
+    allocation.place_text('cp "${0%/script/*}/attempts/1/exit/.$RANK" "$TOWLINE_RESULTS_DIR/"', tasks_per_node=2)
+    assert allocation.run() == 0
+    words = (allocation.directory / "results/.1").read_text().split()
+    assert words[0].isdigit()
+    assert words[1:] == ["-", "0", "1"]
+
+
 def test_a_port_in_use_is_passed_over(allocation: Allocation) -> None:
     with socket.socket() as busy:
         slurm_id = 1

@@ -28,9 +28,11 @@ record_first() {
     rm -f "$exits/.first.$rank" "$exits/.role.$rank" 2>/dev/null
 }
 
-# Tells a rank that was lost from one that never ran its command.
+# Tells a rank that was lost from one that never ran its command, and where one is that still runs: its process (Enroot's
+# containers have no pids of their own), the node, the number of the node, and its number there.
 begin_record() {
-    { true >"$exits/.$rank"; } 2>/dev/null
+    { printf '%s %s %s %s\n' "$$" "${SLURMD_NODENAME:--}" "${SLURM_NODEID:-0}" "${SLURM_LOCALID:-0}" >"$exits/.$rank"; } \
+        2>/dev/null
 }
 
 # record CODE KIND: a full disk must not change the code.

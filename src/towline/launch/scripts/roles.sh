@@ -15,6 +15,7 @@ end_patience=15 # seconds that roles get to end by themselves; Slurm kills what 
 load_role() {
     role=$1 role_dir=$roles_dir/$1 role_hosts=''
     exits=$role_dir/exit
+    set_log_dir "$role_dir"
     # shellcheck source=/dev/null
     . "$TOWLINE_JOB_DIR/script/roles/$1/step"
 }
@@ -55,7 +56,7 @@ tell_hosts() {
 # The subshell stands for the step: it passes signals on to srun and ends with its code.
 start_role() {
     load_role "$1"
-    mkdir -p "$exits" || give_up "cannot make $exits"
+    mkdir -p "$exits" ${step_logs:+"$role_dir/$step_logs"} || give_up "cannot make $exits"
     names=$(hosts_from "$role_first" "$role_nodes")
     say "role $role starts on $names"
     (

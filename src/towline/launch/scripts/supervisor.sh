@@ -99,6 +99,12 @@ leave_if_cancelled() {
     exit "$cancelled"
 }
 
+# set_log_dir DIRECTORY: where the tasks write their own files, if they do, as srun takes it.
+set_log_dir() {
+    log_dir=$1
+    case $1 in *%*) log_dir=$(printf '%s\n' "$1" | sed 's/%/%%/g') ;; esac
+}
+
 # Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
 clear_leftovers() {
     rm -rf "$exits" "$own_dir/roles" "$own_dir/end" "$own_dir/signal"
@@ -339,12 +345,14 @@ link_logs
 note_start
 [ -r "$TOWLINE_JOB_DIR/script/step" ] || give_up "cannot read $TOWLINE_JOB_DIR/script/step"
 # Sets these and the positional parameters.
-step_tasks='' step_port='' step_environment='' step_roles=''
+step_tasks='' step_port='' step_environment='' step_roles='' step_logs=''
+set_log_dir "$own_dir"
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/step"
 set_environment
 verdict='' job_role=''
 if [ -z "$step_roles" ]; then
+    [ -z "$step_logs" ] || mkdir -p "$own_dir/$step_logs" || give_up "cannot make $own_dir/$step_logs"
     run_step "$@"
     judge
 else

@@ -1,11 +1,15 @@
 step_tasks=8
 step_port=
 step_environment=chosen
+step_logs=ranks
 set -- \
     'srun' \
     '--nodes=2' \
     '--ntasks=8' \
     '--ntasks-per-node=4' \
+    '--output='"$log_dir"'/ranks/%t-%N.out' \
+    '--error='"$log_dir"'/ranks/%t-%N.err' \
+    '--open-mode=append' \
     '--kill-on-bad-exit=1' \
     '--wait=0' \
     '--chdir=/lustre/a b' \
