@@ -6,116 +6,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from towline.container.reference import registry_form
 from towline.container.registry import NGC, machine_of
 from towline.models.image import Image
 from towline.slurm.calls import Call
-from towline.slurm.doctor import Answer, parse_answer
+from towline.slurm.preparation import Preparation
 from towline.slurm.scripts import script
-
-State = Literal["none", "open", "alive", "gone", "unknown", "ended"]
-"""Of an import: none was tried; it is not known to be a job yet; Slurm has it; it is gone without a word; Slurm did not
-say; it has told how it ended."""
-_WORDS: dict[str, State] = {
-    "open": "open",
-    "alive": "alive",
-    "gone": "gone",
-    "unknown": "unknown",
-    "ended": "ended",
-}
-
-
-@dataclass(frozen=True)
-class Import:
-    """The newest attempt to make an image.
-
-    Attributes:
-        ready: whether the image is there, and whole.
-        size: its bytes.
-        number: of the attempt; 0 for none.
-        slurm_id: of its job; empty while it has none.
-        state: what is known of it.
-        stage: `import`, `check`, `keep`; empty before the start.
-        bytes: what it has made so far.
-        end: what it wrote at its end: `code`, `stage`, `cache`, `scratch`, `host`, each with its value.
-        log: Enroot's last lines.
-        reference: the image as the job names it; empty when no job was asked about.
-    """
-
-    ready: bool = False
-    size: int = 0
-    number: int = 0
-    slurm_id: str = ""
-    state: State = "none"
-    stage: str = ""
-    bytes: int = 0
-    end: Mapping[str, str] | None = None
-    log: tuple[str, ...] = ()
-    reference: str = ""
-
-    @property
-    def running(self) -> bool:
-        """Whether a job may still make the image."""
-        return self.state in ("open", "alive", "unknown")
-
-    @property
-    def next_number(self) -> int:
-        """The attempt to ask for: the one that is under way, else a new one."""
-        return self.number if self.running else self.number + 1
-
-    @property
-    def doing(self) -> str:
-        """Enroot's newest word of what it does."""
-        steps = [line.removeprefix("[INFO] ") for line in self.log if line.startswith("[INFO] ")]
-        return steps[-1] if steps else ""
 
 
 def state_call(cache: str, names: Sequence[str], setup: str = "") -> Call:
-    """Ask how images and their imports are doing; read the answer with `parse_imports`."""
+    """Ask how images and their imports are doing; read the answer with `parse_preparations`."""
     return Call("image-state", script("image-state"), (cache, *names), _setup(setup))
 
 
 def imports_of_call(directory: str, setup: str = "") -> Call:
     """Ask the same of the images that the job with this directory needs."""
     return Call("image-of", script("image-of"), (directory,), _setup(setup))
-
-
-def parse_imports(stdout: str) -> dict[str, Import]:
-    """Name → how it is doing.
-
-    Raises:
-        ValueError: the answer is not whole.
-    """
-    answer = parse_answer(stdout)
-    if not answer.complete:
-        raise ValueError("the answer broke off")
-    names = [frame.removeprefix("image-") for frame in answer.facts if frame.startswith("image-")]
-    return {name: _import(answer, name) for name in names}
-
-
-def _import(answer: Answer, name: str) -> Import:
-    frame = f"import-{name}"
-    size, slurm, number = (
-        answer.fact(f"image-{name}", "size"),
-        answer.fact(frame, "slurm"),
-        answer.fact(frame, "number"),
-    )
-    made, word = answer.fact(frame, "progress"), answer.fact(frame, "state")
-    pairs = (line.partition("=") for line in answer.all(frame, "end"))
-    return Import(
-        ready=size.isdecimal(),
-        size=int(size) if size.isdecimal() else 0,
-        number=int(number) if number.isdecimal() else 0,
-        slurm_id=slurm.replace("-", ""),
-        state=_WORDS.get(word, "none"),
-        stage=answer.fact(frame, "stage"),
-        bytes=int(made) if made.isdecimal() else 0,
-        end={key: value for key, _, value in pairs} or None,
-        log=answer.all(frame, "log"),
-        reference=answer.fact(f"of-{name}", "reference"),
-    )
 
 
 @dataclass(frozen=True)
@@ -142,18 +49,18 @@ _ASKED = re.compile(r"\[INFO\] (Authenticating with user|Using credentials)")
 _NOISE = re.compile(r"\[INFO\]|\[WARN\]")
 
 
-def failure_of(image: Image, found: Import) -> Failure | None:
+def failure_of(image: Image, found: Preparation) -> Failure | None:
     """What the end of an import means; None when it did not fail.
 
     A password that is refused leaves no error line (Enroot 4.1): its last word is whom it asked as.
     """
     end = found.end or {}
-    if found.ready or found.running or found.state == "none" or end.get("code") == "0":
+    if not found.failed:
         return None
     return _by_stage(found, end) or _by_words(image, found.log, end)
 
 
-def _by_stage(found: Import, end: Mapping[str, str]) -> Failure | None:
+def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
     """What the job itself knows of its failure."""
     words, stage = _last_word(found.log), end.get("stage", "stopped")
     if stage == "stopped":

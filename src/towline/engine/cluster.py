@@ -13,13 +13,14 @@ from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.addressing import find_job
 from towline.engine.events import Held, Progress, PullReport
-from towline.engine.images.importing import with_imports
+from towline.engine.images.importing import import_jobs
 from towline.engine.images.preparing import prepare
 from towline.engine.job import AsyncJob
 from towline.engine.mapping import Work, map_spec
 from towline.engine.planning.dependencies import settle
 from towline.engine.planning.looking import looked_at
 from towline.engine.planning.plans import check_plan, make_plan
+from towline.engine.preparing import waiting_for
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
 from towline.engine.staging import cleaning, pulling, pushing
@@ -140,7 +141,7 @@ class AsyncCluster:
         check_plan(plan)
         if plan.code:
             await self.send_code(plan.code)
-        plan = await with_imports(self._session, plan)
+        plan = waiting_for(plan, await import_jobs(self._session, plan))
         try:
             record = await submission.submit(self._session, plan, values, patience=patience, told=told)
         except SlurmRefused as error:

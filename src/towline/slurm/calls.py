@@ -128,19 +128,19 @@ def submit_call(submission: Submission, setup: str = "") -> Call:
     return Call("submit", script("submit"), args, _setup(setup), survives=True)
 
 
-def import_call(cache: str, name: str, submission: Submission, files: Files, setup: str = "") -> Call:
-    """Have one job make an image, however many ask for it; read the answer with `towline.slurm.submission`.
+def preparation_call(place: str, name: str, submission: Submission, files: Files, setup: str = "") -> Call:
+    """Have one job make something, however many ask for it; read the answer with `towline.slurm.submission`.
 
     Args:
-        cache: the directory of images.
-        name: the image's name there.
-        submission: the attempt; its directory is `<cache>/imports/<name>`.
+        place: the directory that it is made in, for example the cache of images.
+        name: its name there.
+        submission: the attempt; its directory is `<place>/imports/<name>`.
         files: name → content, for `script/` of that directory.
         setup: the profile's shell line.
     """
     sent = {f"files/{_relative(path)}": content for path, content in files.items()}
-    args = (cache, name, *_attempt(submission))
-    return Call("image-import", script("image-import"), args, {**_setup(setup), **sent}, survives=True)
+    args = (place, name, *_attempt(submission))
+    return Call("prepare", script("prepare"), args, {**_setup(setup), **sent}, survives=True)
 
 
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from towline.container.imports import Import, failure_of, parse_imports
+from towline.container.imports import failure_of
 from towline.models.image import Image
+from towline.slurm.preparation import Preparation, parse_preparations
 
 IMAGE = Image.parse("registry.lab:5001/demo:latest")
 ASKING = "[INFO] Querying registry for permission grant"
 
 
-def ended(*log: str, stage: str = "import", **end: str) -> Import:
-    return Import(number=1, slurm_id="41", state="ended", end={"code": "1", "stage": stage, **end}, log=log)
+def ended(*log: str, stage: str = "import", **end: str) -> Preparation:
+    return Preparation(number=1, slurm_id="41", state="ended", end={"code": "1", "stage": stage, **end}, log=log)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +67,12 @@ def ended(*log: str, stage: str = "import", **end: str) -> Import:
         (ended(stage="check"), "not-squashfs", "not a whole squashfs", "again"),
         (ended(stage="no-enroot", host="cpu1"), "no-enroot", "no enroot on cpu1", "import_partition"),
         (ended("[INFO] Extracting image layers...", stage="stopped"), "stopped", "Extracting image layers", "again"),
-        (Import(number=1, slurm_id="41", state="gone"), "stopped", "its job 41", "again"),
+        (Preparation(number=1, slurm_id="41", state="gone"), "stopped", "its job 41", "again"),
         (ended("tar: odd", "something else"), "other", "something else", "registry check"),
         (ended(), "other", "exit code 1", "registry check"),
     ],
 )
-def test_each_end_has_its_own_words(found: Import, kind: str, why: str, fix: str) -> None:
+def test_each_end_has_its_own_words(found: Preparation, kind: str, why: str, fix: str) -> None:
     failure = failure_of(IMAGE, found)
     assert failure
     assert failure.kind == kind
@@ -82,14 +83,14 @@ def test_each_end_has_its_own_words(found: Import, kind: str, why: str, fix: str
 @pytest.mark.parametrize(
     "found",
     [
-        Import(),
-        Import(ready=True, state="gone", number=1),
-        Import(state="alive", number=1),
-        Import(state="unknown", number=1),
-        Import(state="ended", number=1, end={"code": "0", "stage": "done"}),
+        Preparation(),
+        Preparation(ready=True, state="gone", number=1),
+        Preparation(state="alive", number=1),
+        Preparation(state="unknown", number=1),
+        Preparation(state="ended", number=1, end={"code": "0", "stage": "done"}),
     ],
 )
-def test_what_did_not_fail(found: Import) -> None:
+def test_what_did_not_fail(found: Preparation) -> None:
     assert failure_of(IMAGE, found) is None
 
 
@@ -101,24 +102,24 @@ def test_nvidias_registry_needs_no_user() -> None:
 
 def test_an_answer() -> None:
     answer = (
-        "@fact image-a+1\n@fact import-a+1\n>number 2\n>slurm 41\n>state alive\n>stage import\n>progress 2048\n"
+        "@fact made-a+1\n@fact making-a+1\n>number 2\n>slurm 41\n>state alive\n>stage import\n>progress 2048\n"
         ">log [INFO] Downloading 5 missing layers...\n>log  10%\n@fact of-a+1\n>reference r/a:1\n"
-        "@fact image-b+1\n>size 77\n@end\n"
+        "@fact made-b+1\n>size 77\n@end\n"
     )
-    found = parse_imports(answer)
-    assert found["b+1"] == Import(ready=True, size=77)
+    found = parse_preparations(answer)
+    assert found["b+1"] == Preparation(ready=True, size=77)
     one = found["a+1"]
     assert (one.number, one.slurm_id, one.state, one.bytes, one.reference) == (2, "41", "alive", 2048, "r/a:1")
     assert one.doing == "Downloading 5 missing layers..."
     assert one.running
     assert one.next_number == 2
     with pytest.raises(ValueError, match="broke off"):
-        parse_imports(answer.removesuffix("@end\n"))
+        parse_preparations(answer.removesuffix("@end\n"))
 
 
 @pytest.mark.parametrize(
     ("state", "number"), [("open", 3), ("alive", 3), ("unknown", 3), ("gone", 4), ("ended", 4), ("none", 4)]
 )
 def test_a_new_attempt_is_made_only_when_none_is_under_way(state: str, number: int) -> None:
-    answer = f"@fact image-a\n@fact import-a\n>number 3\n>slurm -\n>state {state}\n@end\n"
-    assert parse_imports(answer)["a"].next_number == number
+    answer = f"@fact made-a\n@fact making-a\n>number 3\n>slurm -\n>state {state}\n@end\n"
+    assert parse_preparations(answer)["a"].next_number == number

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.slurm.stubs import Slurm
-from towline.container.imports import parse_imports, state_call
-from towline.slurm.calls import Submission, import_call
+from towline.container.imports import state_call
+from towline.slurm.calls import Submission, preparation_call
+from towline.slurm.preparation import parse_preparations
 
 SQUASHFS = b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48)
 NAME = "registry.lab+demo+x86_64+1"
@@ -36,7 +37,7 @@ def test_a_job_that_ends_while_it_is_looked_at_has_made_its_image(slurm: Slurm, 
         f"echo code=0 >'{cache}/imports/{NAME}/attempts/1/end'\n"
         "echo 'slurm_load_jobs error: Invalid job id specified' >&2\nexit 1\n"
     )
-    found = parse_imports(slurm.run(state_call(str(cache), [NAME]), tmp_path / "call").out)[NAME]
+    found = parse_preparations(slurm.run(state_call(str(cache), [NAME]), tmp_path / "call").out)[NAME]
     assert (found.state, found.ready) == ("ended", True)
 
 
@@ -44,6 +45,6 @@ def test_what_was_made_since_the_caller_looked_is_not_made_again(slurm: Slurm, t
     cache = cache_with_import(tmp_path)
     (cache / f"{NAME}.sqsh").write_bytes(SQUASHFS)
     submission = Submission(str(cache), NAME, 2, "towline-import-1-a2", ("sbatch", "--parsable", "x"), 0.0)
-    ran = slurm.run(import_call(str(cache), NAME, submission, {}), tmp_path / "call")
+    ran = slurm.run(preparation_call(str(cache), NAME, submission, {}), tmp_path / "call")
     assert (ran.code, ran.out) == (0, "there\n")
     assert slurm.jobs == []

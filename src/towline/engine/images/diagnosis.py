@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from towline.container.imports import Failure, Import, failure_of, imports_of_call, parse_imports
+from towline.container.imports import Failure, failure_of, imports_of_call
 from towline.engine.session import Session
 from towline.engine.watching.verdict import ENDS
 from towline.models.errors import TowlineError
 from towline.models.image import Image
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Ending
+from towline.slurm.preparation import Preparation, parse_preparations
 
 _WAITED_IN_VAIN = ENDS["DependencyNeverSatisfied"]
 
@@ -34,7 +35,7 @@ async def _with_reason(session: Session, record: JobRecord) -> JobRecord:
     return dataclasses.replace(record, note="; ".join(sentence(*each) for each in failures))
 
 
-async def imports_of(session: Session, record: JobRecord) -> tuple[Import, ...]:
+async def imports_of(session: Session, record: JobRecord) -> tuple[Preparation, ...]:
     """How the imports are doing that a job waits for.
 
     Raises:
@@ -43,9 +44,11 @@ async def imports_of(session: Session, record: JobRecord) -> tuple[Import, ...]:
     outcome = await session.call(imports_of_call(record.directory, session.profile.setup))
     if outcome.ending is not Ending.DONE:
         raise ValueError("the cluster did not answer")
-    return tuple(each for each in parse_imports(outcome.stdout.decode("utf-8", "replace")).values() if each.reference)
+    return tuple(
+        each for each in parse_preparations(outcome.stdout.decode("utf-8", "replace")).values() if each.reference
+    )
 
 
-def sentence(found: Import, failure: Failure) -> str:
+def sentence(found: Preparation, failure: Failure) -> str:
     """A failed import for a person, with what to do."""
     return f"its image {found.reference} could not be imported: {failure.why} ({failure.fix})"

@@ -21,7 +21,7 @@ from towline.container.housekeeping import (
     remove_call,
     to_prune,
 )
-from towline.container.imports import Import, failure_of
+from towline.container.imports import failure_of
 from towline.engine.images.importing import import_job, look
 from towline.engine.images.preparing import cache_of, decide, find
 from towline.engine.outcomes import check_ending, last_words
@@ -35,6 +35,7 @@ from towline.models.image import Image
 from towline.models.plan import PlannedImage, Verdict
 from towline.remote.base import Operation
 from towline.slurm.calls import Call
+from towline.slurm.preparation import Preparation
 from towline.slurm.submission import environment_error
 
 _T = TypeVar("_T")
@@ -58,7 +59,7 @@ class ImportNews:
     """
 
     image: PlannedImage
-    found: Import
+    found: Preparation
     slurm_id: str
     seconds: float
     rate: float = 0.0

@@ -6,36 +6,16 @@ set -u
 umask 077
 # shellcheck source=src/towline/slurm/scripts/imports.sh
 . ./imports.sh
+# shellcheck source=src/towline/slurm/scripts/preparing.sh
+. ./preparing.sh
 
-failed=1 duplicate=120
-here=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT
 cache=${TOWLINE_JOB_DIR%/imports/*}
 image_uri='' image_arch='' image_name='' image_notes=''
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/image"
 # In the cache's own directory, so that renaming is all that is left to do; no image's name begins with a dot.
 part=$cache/.$image_name.$SLURM_JOB_ID.part
-scratch='' worker='' reporter=''
-
-# put NAME LINE…: a record that is whole or not there.
-put() {
-    put_name=$1
-    shift
-    { printf '%s\n' "$@" >"$here/.$put_name" && mv -f "$here/.$put_name" "$here/$put_name"; } 2>/dev/null
-}
-
-# The claim that attempt.sh looks for: a hard link to a finished file, once.
-claim() {
-    printf '%s\n' "$SLURM_JOB_ID" >"$here/.claim.$SLURM_JOB_ID"
-    ln "$here/.claim.$SLURM_JOB_ID" "$here/claim" 2>/dev/null
-    [ -e "$here/claim" ] || (set -C && cat "$here/.claim.$SLURM_JOB_ID" >"$here/claim") 2>/dev/null
-    rm -f "$here/.claim.$SLURM_JOB_ID"
-    read -r owner <"$here/claim"
-    [ "$owner" = "$SLURM_JOB_ID" ] || exit "$duplicate"
-}
-
-# room PATH: KiB that are free there.
-room() { df -Pk "$1" 2>/dev/null | awk 'NR > 1 { print $(NF - 2) }' | tail -n 1; }
+scratch='' reporter=''
 
 # fail STAGE CODE: the last record, and what Enroot said for people who read the job's own log.
 fail() {
@@ -69,16 +49,6 @@ report() {
     while sleep 2; do
         put progress "$(du -sk "$scratch" "$part" 2>/dev/null | awk '{ sum += $1 } END { print sum * 1024 }')"
     done
-}
-
-# run COMMAND…: in the background, for a signal must reach this shell at once.
-run() {
-    "$@" </dev/null >>"$here/log" 2>&1 &
-    worker=$!
-    wait "$worker"
-    code=$?
-    worker=
-    return "$code"
 }
 
 check() {

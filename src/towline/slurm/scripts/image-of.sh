@@ -12,7 +12,7 @@ find_slurm
 if [ -f "$1/script/images" ] && [ ! -h "$1/script/images" ]; then
     while read -r tl_reference tl_path; do
         tl_name=${tl_path##*/}
-        tell_image "${tl_path%/*}" "${tl_name%.sqsh}"
+        tell_made "${tl_path%/*}" "${tl_name%.sqsh}"
         printf '@fact of-%s\n>reference %s\n' "${tl_name%.sqsh}" "$tl_reference"
     done <"$1/script/images"
 fi

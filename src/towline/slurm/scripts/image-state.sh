@@ -11,6 +11,6 @@ tl_cache=$1
 shift
 find_slurm
 for tl_name in "$@"; do
-    tell_image "$tl_cache" "$tl_name"
+    tell_made "$tl_cache" "$tl_name"
 done
 echo @end

@@ -1,6 +1,7 @@
 #!/bin/sh
 # The cache of images, and the jobs that fill it. `<cache>/<name>.sqsh` is an image with its notes in `<name>.note`;
-# `<cache>/imports/<name>/attempts/<n>` are the Slurm jobs that have tried to make it, one after another.
+# `<cache>/imports/<name>/attempts/<n>` are the Slurm jobs that have tried to make it, one after another. What else is
+# made by jobs of its own has such a directory, too.
 
 # newest_import DIR: sets tl_n, 0 for none.
 newest_import() {
@@ -46,21 +47,28 @@ import_stage() {
 # tell_import NAME DIR N: a frame with how an attempt is doing, and one with its last words.
 tell_import() {
     tl_job=$(import_id "$2" "$3")
-    printf '@fact import-%s\n>number %s\n>slurm %s\n>state %s\n' "$1" "$3" "$tl_job" "$(import_state "$2" "$3" "$tl_job")"
+    printf '@fact making-%s\n>number %s\n>slurm %s\n>state %s\n' "$1" "$3" "$tl_job" "$(import_state "$2" "$3" "$tl_job")"
     for tl_file in stage progress end; do
         [ ! -f "$2/attempts/$3/$tl_file" ] || sed "s/^/>$tl_file /" "$2/attempts/$3/$tl_file"
     done
     [ ! -f "$2/attempts/$3/log" ] || tail -n 30 "$2/attempts/$3/log" | tr '\r' '\n' | tail -n 30 | cut -c 1-500 | sed 's/^/>log /'
 }
 
-# tell_image CACHE NAME: its newest import, and whether the image is there. The image is looked at last: its job writes its
-# end after it, so an import that has ended well is never told without its image.
-tell_image() {
+# tell_made PLACE NAME: its newest import, and whether it is there. That is looked at last: its job writes its end after
+# it, so an import that has ended well is never told without what it made.
+tell_made() {
     newest_import "$1/imports/$2"
     [ "$tl_n" -eq 0 ] || tell_import "$2" "$1/imports/$2" "$tl_n"
-    printf '@fact image-%s\n' "$2"
-    if is_whole "$1/$2.sqsh"; then stat -c '>size %s' "$1/$2.sqsh"; fi
+    printf '@fact made-%s\n' "$2"
+    if is_whole "$1/$2.sqsh"; then
+        stat -c '>size %s' "$1/$2.sqsh"
+    elif [ -f "$1/$2/note" ]; then
+        sed -n 's/^size=/>size /p' "$1/$2/note"
+    fi
 }
+
+# is_made PLACE NAME: an image that is a whole file, or a directory of data, which has a note once it is whole.
+is_made() { is_whole "$1/$2.sqsh" || [ -f "$1/$2/note" ]; }
 
 # is_whole FILE: a squashfs file as long as its superblock says (squashfs_fs.h: bytes_used, 8 bytes from 40 on).
 is_whole() {
