@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from harness import diagnosis
 from towline.cli.spec_options import GROUPS
 from towline.config.settings import reference, tao_reference
 from towline.models import sbatch_options
@@ -77,7 +78,7 @@ def renewed() -> dict[Path, str]:
         page = DOCS / "spec.md"
         start = pages[page].index(f"<!-- {mark} -->\n\n") + len(f"<!-- {mark} -->\n\n")
         pages[page] = with_part(pages[page], part(), start)
-    return {**pages, DOCS / "job.schema.json": schema()}
+    return {**pages, DOCS / "job.schema.json": schema(), diagnosis.COMPILED: diagnosis.compiled()}
 
 
 if __name__ == "__main__":

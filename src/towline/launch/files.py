@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
+from towline.launch.diagnosis.rules import job_rules, search_script
 from towline.launch.quoting import quote, quote_words
 from towline.launch.rendezvous import TAO_PORT, Convention, Place
 from towline.models.array import parse_tasks
@@ -93,6 +94,8 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
         **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
         "script/supervisor": packaged("supervisor.sh"),
         "script/prelude": packaged("prelude.sh"),
+        "script/rules": job_rules(),
+        "script/search.sh": search_script(),
     }
 
 

@@ -74,6 +74,8 @@ SHAPES = {
     "tao-nodes": TAO_NODES,
 }
 
+_STATIC = ("script/supervisor", "script/prelude", "script/roles.sh", "script/rules", "script/search.sh")
+
 
 def golden() -> dict[str, str]:
     """File name → content for every shape."""
@@ -81,7 +83,7 @@ def golden() -> dict[str, str]:
         f"{shape}.{name.removeprefix('script/').replace('/', '.')}.sh": content.decode()
         for shape, launch in SHAPES.items()
         for name, content in (role_files(launch) if launch.spec.roles else job_files(launch)).items()
-        if name not in ("script/supervisor", "script/prelude", "script/roles.sh")
+        if name not in _STATIC
     }
 
 

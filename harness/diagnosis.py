@@ -1,0 +1,105 @@
+"""The rules of diagnosis: from their TOML files to the compiled ones, and to the table in docs/why.md."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from towline.launch.diagnosis.rules import COLUMNS, Rule, parse_rules
+
+ROOM = Path(__file__).parent.parent / "src/towline/launch/diagnosis"
+COMPILED = ROOM / "rules.tsv"
+
+_KEYS = {"name", "class", "where", "pattern", "retry", "blame", "strength", "means", "do", "examples", "near"}
+
+_DEFAULTS: dict[str, Any] = {
+    "where": "log",
+    "retry": "no",
+    "blame": False,
+    "strength": "own",
+    "means": "",
+    "do": "",
+    "near": [],
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A rule as it is written down, with what tests it.
+
+    Attributes:
+        rule: the rule.
+        examples: lines that it knows, and that no other rule is asked about first.
+        near: lines that look like it and that it must not know.
+    """
+
+    rule: Rule
+    examples: tuple[str, ...]
+    near: tuple[str, ...]
+
+
+def sources() -> tuple[Source, ...]:
+    """Every rule with its examples, causes first.
+
+    Raises:
+        ValueError: a file says something that no rule has.
+    """
+    tables = _tables()
+    return tuple(
+        Source(rule, tuple(table["examples"]), tuple(table["near"]))
+        for rule, table in zip(parse_rules("".join(map(_line, tables))), tables, strict=True)
+    )
+
+
+def compiled() -> str:
+    """What `rules.tsv` should be."""
+    return "".join(map(_line, _tables()))
+
+
+def table() -> str:
+    """Every rule for docs/why.md, those of harmless lines left out."""
+    rows = [
+        f"| `{rule.name}` | {rule.kind} | {_again(rule)} | {rule.means} | {rule.advice} |"
+        for rule in (source.rule for source in sources())
+        if rule.kind
+    ]
+    return "\n".join(["| rule | class | again? | what happened | what to do |", "|---|---|---|---|---|", *rows]) + "\n"
+
+
+def _again(rule: Rule) -> str:
+    words = {"yes": "yes", "no": "no", "resume": "if it resumes"}
+    return words[rule.retry] + (", on another node" if rule.blame else "")
+
+
+def _tables() -> list[dict[str, Any]]:
+    loads: Callable[[str], dict[str, Any]] = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli").loads
+    files = {path.name: loads(path.read_text(encoding="utf-8")) for path in sorted((ROOM / "rules").glob("*.toml"))}
+    parts = {name: text for each in files.values() for name, text in each.get("parts", {}).items()}
+    return [_whole(name, table, parts) for name, each in files.items() for table in each["rule"]]
+
+
+def _whole(file: str, table: dict[str, Any], parts: dict[str, str]) -> dict[str, Any]:
+    """A rule with what it leaves out, and with the parts that its pattern names."""
+    whole = {
+        "where": "log",
+        "retry": "no",
+        "blame": False,
+        "strength": "own",
+        "means": "",
+        "do": "",
+        "near": [],
+    } | table
+    if wrong := set(whole) ^ _KEYS:
+        raise ValueError(f"{file}, rule {table.get('name')}: {', '.join(sorted(wrong))} is missing or unknown")
+    for name, part in parts.items():
+        whole["pattern"] = whole["pattern"].replace("{" + name + "}", part)
+    return whole
+
+
+def _line(table: dict[str, Any]) -> str:
+    values = {**table, "kind": table["class"], "advice": table["do"], "blame": "yes" if table["blame"] else "no"}
+    return "\t".join(str(values[column]) for column in COLUMNS) + "\n"

@@ -1,0 +1,231 @@
+#!/bin/sh
+# search.sh RULES FACTS SECONDS BYTES DIRECTORY [NAME…]: searches logs for the lines that the rules know, and judges by them.
+#
+# RULES: the compiled rules (launch/diagnosis/__init__.py), or their first seven columns.
+# FACTS: a file of facts beside the logs, one a line: `slurm state=TIMEOUT`, `slurm exit=0:53`, `end reason=exit`,
+#   `end code=137`, `nodes node1 node2` (the allocation's, expanded), `rank 3` (that failed by itself first); /dev/null
+#   for none.
+# SECONDS, BYTES: most time and most bytes to read. Of files that are too long, a quarter of their share is read at the
+#   beginning and the rest at the end.
+# NAME…: log files below the directory, and directories there whose *.err, *.out and *.log files are meant, in the order
+#   in which equal lines count; all of the directory's when there is none.
+# Output: lines of fields with tabs between them:
+#   hit RULE FILE OFFSET LINE      a line that a rule knows; the offset is in bytes (in lines where grep has no -b)
+#   partial FILE                   a file that was not read whole
+#   verdict CLASS RETRY BLAME RULE NODE RANK FILE OFFSET LINE
+#                                  always, and last: `none no no - …` when nothing was found
+# RETRY is yes, no or resume (only with a resume contract), BLAME yes or no: whether NODE is to be left out next time.
+# An empty field is a `-`. Rules are ordered by cause, and the first one that knows a line wins over its echoes.
+# POSIX, and grep's -a and -b and timeout where they are. Exit code 0, also when the time was over.
+set -u
+LC_ALL=C
+export LC_ALL
+
+rules=$1 seconds=$3 bytes=$4 directory=$5
+tl_facts=$(cat "$2" 2>/dev/null)
+export tl_facts
+shift 5
+[ $# -gt 0 ] || set -- .
+
+# --- What to look for ------------------------------------------------------------------------------------------
+
+# A line may begin behind a carriage return of a progress bar, or behind colours.
+patterns() {
+    awk -F '\t' '
+        BEGIN { begin = "(^|\r|\033\\[[0-9;]*m)" }
+        $3 == "log" {
+            pattern = $7
+            if (substr(pattern, 1, 1) == "^") pattern = begin substr(pattern, 2)
+            gsub(/\(\^\|/, "(^|\r|\033\\[[0-9;]*m|", pattern)
+            print pattern
+        }' "$rules"
+}
+
+# The judge: an awk program with every pattern as a constant, for awk compiles others again at each use.
+judge() {
+    awk -F '\t' '
+        function literal(pattern) { gsub(/\//, "\\/", pattern); return "/" pattern "/" }
+        {
+            head = head "name[" NR "]=\"" $1 "\";class[" NR "]=\"" $2 "\";retry[" NR "]=\"" $4 "\";blame[" NR "]=\"" $5 \
+                "\";strength[" NR "]=\"" $6 "\"\n"
+            kind = $3 ($6 == "general" ? "_general" : "")
+            body[kind] = body[kind] "if(s~" literal($7) ")return " NR "\n"
+        }
+        END {
+            print "BEGIN{" head "}"
+            split("log log_general slurm slurm_general end end_general", kinds, " ")
+            for (i = 1; i <= 6; i++) print "function " kinds[i] "_rule(s){" body[kinds[i]] "return 0}"
+        }' "$rules"
+    cat <<'AWK'
+function clean(s) {
+    if (index(s, "\033")) gsub(/\033\[[0-9;?]*[A-Za-z]/, "", s)
+    gsub(/[\001-\037\177]/, " ", s)
+    return s
+}
+function shown(s) { return s == "" ? "-" : s }
+# The node that a line names, of those of the job.
+function node_of(s, i, found) {
+    s = " " s " "
+    for (i = 1; i <= node_count; i++)
+        if (match(s, "[^A-Za-z0-9.]" node[i] "[^A-Za-z0-9-]")) { if (found != "") return ""; found = node[i] }
+    if (found == "" && node_count == 1) return node[1]
+    return found
+}
+function rank_of(s, found) {
+    if (match(s, /\[rank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
+        found = substr(s, RSTART, RLENGTH)
+        gsub(/[^0-9]/, "", found)
+    }
+    return found
+}
+# A rule that is the cause of another stands above it.
+function weigh(rule, file, offset, s, rank, better) {
+    if (class[rule] == "harmless") return
+    rank = rank_of(s)
+    if (!best || rule < best) better = 1
+    else if (rule == best && first_rank != "" && best_rank != first_rank && rank == first_rank) better = 1
+    if (better) { best = rule; best_file = file; best_offset = offset; best_line = s; best_rank = rank }
+    if (blame[rule] == "yes" && (s = node_of(s)) != "" && !((rule, s) in blamed)) {
+        blamed[rule, s] = 1
+        blamed_count[rule]++
+        if (!(rule in blamed_node)) blamed_node[rule] = s
+    }
+}
+# A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
+function take(file, offset, s, rule) {
+    rule = log_rule(s)
+    if (!rule) rule = log_general_rule(s)
+    if (!rule) return
+    if (strength[rule] == "covers") { covered_file = file; covered_until = offset + reach; return }
+    if (class[rule] == "harmless") return
+    if (strength[rule] == "general" && file == covered_file && offset <= covered_until) { covered_file = ""; return }
+    weigh(rule, file, offset, s)
+    if (told[rule] < 64 && told[rule, file] < 4) {
+        told[rule]++
+        told[rule, file]++
+        print "hit\t" name[rule] "\t" file "\t" offset "\t" substr(s, 1, 500)
+    }
+}
+function look(file, offset, text, count, i, parts) {
+    if (++looked[file, base] > 20000) return
+    if (!index(text, "\r")) { take(file, offset, clean(substr(text, 1, 8000))); return }
+    count = split(text, parts, "\r")
+    for (i = 1; i <= count; i++) {
+        if (i > count - 2000 && parts[i] != "") take(file, offset, clean(substr(parts[i], 1, 8000)))
+        if (bytewise) offset += length(parts[i]) + 1
+    }
+}
+BEGIN {
+    reach = bytewise ? 6000 : 60
+    count = split(ENVIRON["tl_facts"], line, "\n")
+    for (i = 1; i <= count; i++) {
+        kind = line[i]
+        sub(/ .*/, "", kind)
+        rest = substr(line[i], length(kind) + 2)
+        if (kind == "nodes") node_count = split(rest, node, " ")
+        else if (kind == "rank") first_rank = rest
+        else fact[++fact_count] = line[i]
+    }
+}
+/^\001/ { split(substr($0, 2), head, "\001"); file = head[1]; base = head[2]; if (head[3]) print "partial\t" file; next }
+{
+    at = index($0, ":")
+    if (file == "") {
+        named = substr($0, 1, at - 1)
+        $0 = substr($0, at + 1)
+        at = index($0, ":")
+    } else named = file
+    look(named, substr($0, 1, at - 1) + base, substr($0, at + 1))
+}
+END {
+    for (i = 1; i <= fact_count; i++) {
+        kind = substr(fact[i], 1, index(fact[i], " ") - 1)
+        rest = substr(fact[i], length(kind) + 2)
+        rule = 0
+        if (kind == "slurm" && !(rule = slurm_rule(rest))) rule = slurm_general_rule(rest)
+        if (kind == "end" && !(rule = end_rule(rest))) rule = end_general_rule(rest)
+        if (rule) weigh(rule, "", "", fact[i])
+    }
+    if (!best) { print "verdict\tnone\tno\tno\t-\t-\t" shown(first_rank) "\t-\t-\t-"; exit }
+    # What all of several nodes have is no fault of one of them.
+    guilty = blamed_count[best] && (node_count < 2 || blamed_count[best] < node_count)
+    word = class[best]
+    if (word == "node" && node_count > 1 && blamed_count[best] >= node_count) word = "infrastructure"
+    print "verdict\t" word "\t" retry[best] "\t" (guilty ? "yes" : "no") "\t" name[best] "\t" \
+        shown(guilty ? blamed_node[best] : node_of(best_line)) "\t" shown(best_rank == "" ? first_rank : best_rank) "\t" \
+        shown(best_file) "\t" shown(best_offset) "\t" shown(substr(best_line, 1, 500))
+}
+AWK
+}
+
+# --- Where to look ---------------------------------------------------------------------------------------------
+
+# files NAME…: the files, one a line. A name that xargs would not take as it is was not made by Towline.
+files() {
+    for name; do
+        if [ -d "$name" ]; then
+            find "$name" -type f \( -name '*.err' -o -name '*.out' -o -name '*.log' \) | sed 's|^[.]/||' | sort
+        elif [ -f "$name" ]; then
+            printf '%s\n' "$name"
+        fi
+    done | grep '^[A-Za-z0-9_./@%+,=-]*$'
+}
+
+# Splits the files into those that are read whole and those that are too long for their share of the bytes; short ones
+# leave what they do not need to the long ones.
+share() {
+    xargs wc -c /dev/null 2>/dev/null | awk -v left="$bytes" '
+        $1 > 0 && $2 != "total" { size[++count] = $1; name[count] = $2 }
+        END {
+            long = count
+            do {
+                each = long ? int(left / long) : 0
+                taken = 0
+                for (i = 1; i <= count; i++)
+                    if (!(i in whole) && size[i] <= each) { whole[i] = 1; left -= size[i]; long--; taken = 1 }
+            } while (taken && long)
+            for (i = 1; i <= count; i++) print (i in whole ? "whole" : "part"), size[i], each, name[i]
+        }'
+}
+
+options='-E'
+for option in -a -b; do
+    if printf 'a\n' | grep "$option" a >/dev/null 2>&1; then options="$options $option"; fi
+done
+bytewise=1
+case $options in *-b*) ;; *) options="$options -n" bytewise='' ;; esac
+deadline=$(($(date +%s) + seconds))
+
+# found FILE…: the lines that any rule knows. A disk that hangs must not keep the judge waiting.
+found() {
+    left=$((deadline - $(date +%s)))
+    [ "$left" -gt 0 ] || return 0
+    # shellcheck disable=SC2086  # several words
+    if timeout 1 true 2>/dev/null; then
+        timeout "$left" grep $options -e "$wanted" "$@"
+    else
+        grep $options -e "$wanted" "$@"
+    fi
+}
+
+# search: reads `whole|part SIZE SHARE NAME` lines.
+search() {
+    list=$(cat)
+    # A second file makes grep name even a single one.
+    # shellcheck disable=SC2046  # names without blanks
+    found /dev/null $(printf '%s\n' "$list" | sed -n 's/^whole [0-9]* [0-9]* //p')
+    printf '%s\n' "$list" | grep '^part ' | while read -r _ size each name; do
+        head=$((each / 4))
+        tail=$((each - head))
+        printf '\001%s\001%d\0011\n' "$name" 0
+        head -c "$head" "$name" | found
+        printf '\001%s\001%d\001\n' "$name" $((size - tail))
+        tail -c "$tail" "$name" | found
+    done
+}
+
+wanted=$(patterns)
+program=$(judge)
+cd "$directory" || exit
+files "$@" | share | search | awk -v bytewise="$bytewise" "$program"
+exit 0
