@@ -84,15 +84,8 @@ def _tables() -> list[dict[str, Any]]:
 
 def _whole(file: str, table: dict[str, Any], parts: dict[str, str]) -> dict[str, Any]:
     """A rule with what it leaves out, and with the parts that its pattern names."""
-    whole = {
-        "where": "log",
-        "retry": "no",
-        "blame": False,
-        "strength": "own",
-        "means": "",
-        "do": "",
-        "near": [],
-    } | table
+    whole = dict(_DEFAULTS)
+    whole.update(table)
     if wrong := set(whole) ^ _KEYS:
         raise ValueError(f"{file}, rule {table.get('name')}: {', '.join(sorted(wrong))} is missing or unknown")
     for name, part in parts.items():
