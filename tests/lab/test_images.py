@@ -59,11 +59,15 @@ def site(lab: Lab, tmp_path: Path) -> Iterator[Site]:
     as_alice(lab, f"rm -rf {cache} {CREDENTIALS}")
 
 
-def test_the_allocation_begins_when_the_image_is_there(site: Site) -> None:
-    run = ("run", "--image", f"{OPEN}/demo:latest", *GPU, "--", "sh", "-c", "cat /etc/os-release")
-    first = site.towline(*run)
+def test_the_allocation_begins_when_the_image_is_there(site: Site, lab: Lab) -> None:
+    """Who follows the job sees how far its image is; the registry is slow enough for that."""
+    run = ("run", "--json", "--image", f"{OPEN}/demo:latest", *GPU, "--", "sh", "-c", "cat /etc/os-release")
+    with fault(lab, "registry-slow", "512"):
+        first = site.towline(*run)
     assert first.code == 0, first
-    assert "ID=lab" in first.out
+    assert "ID=lab" in "".join(event.get("text", "") for event in first.lines)
+    notes = [event["job"]["note"] for event in first.lines if event["event"] == "state"]
+    assert any(f"{OPEN}/demo:latest is being imported: " in note for note in notes), notes
     (imported,), (began, _) = site.allocated("cpu"), site.allocated("batch")[0]
     assert imported[1] <= began
     names = site.files()

@@ -130,7 +130,7 @@ def _progress(news: ImportNews) -> tuple[str, ...]:
     found = news.found
     if found.stage == "":
         return (f"the import of {news.image.reference} waits as Slurm job {news.slurm_id}",)
-    rate = f", {size(int(news.rate))}/s" if news.rate >= 1 else ""
+    rate = f", {size(found.rate)}/s" if found.rate else ""
     made = f", {size(found.bytes)}{rate}" if found.bytes else ""
     return (f"importing {news.image.reference}: {found.doing or found.stage}{made}, {duration(news.seconds)}",)
 

@@ -11,6 +11,8 @@ from typing import TextIO
 
 from towline.cli.terminal import RESET, clean
 from towline.engine.redaction import redacted
+from towline.models.units import duration as duration
+from towline.models.units import size as size
 
 RED, GREEN, YELLOW, DIM, BOLD = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[1m"
 _ERASE_LINE = "\r\x1b[2K"
@@ -42,30 +44,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | 
 def shorten(line: str, width: int | None) -> str:
     """The line, cut with an ellipsis when it is longer than `width`."""
     return line if width is None or len(line) <= width else line[: max(width - 1, 0)] + "…"
-
-
-def duration(seconds: float) -> str:
-    """A span of time in its two largest units: `42s`, `3m05s`, `2h07m`, `4d03h`."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    if whole < 86400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-    return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
-
-
-def size(count: int) -> str:
-    """A number of bytes in binary units: `512 B`, `1.5 KiB`."""
-    if count < 1024:
-        return f"{count} B"
-    value, unit = float(count), "B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):  # noqa: B007 - the last unit is used below
-        value /= 1024
-        if value < 1024:
-            break
-    return f"{value:.1f} {unit}"
 
 
 def moment(seconds: float | None) -> str:

@@ -71,6 +71,29 @@ class Query:
 
 
 @dataclass(frozen=True)
+class Awaited:
+    """What a job waits for that another job makes on the cluster, for example its image.
+
+    Attributes:
+        what: as the job names it.
+        slurm_id: of the job that makes it; empty while it has none.
+        stage: what that job is at, `import`, `check` or `keep`; empty before its start.
+        doing: its tool's newest words.
+        bytes: what is made so far.
+        seconds: since it began.
+        rate: bytes a second.
+    """
+
+    what: str
+    slurm_id: str = ""
+    stage: str = ""
+    doing: str = ""
+    bytes: int = 0
+    seconds: int = 0
+    rate: int = 0
+
+
+@dataclass(frozen=True)
 class AttemptFiles:
     """What the shared file system has of one attempt; all of it was written by jobs and is not trusted.
 
@@ -85,6 +108,7 @@ class AttemptFiles:
         start: what the supervisor wrote at its start; None before.
         end: what the supervisor wrote at its end; None before.
         first_exit: rank that failed by itself first, as the prelude wrote it, else empty.
+        awaits: what is made for the job, which has not begun.
     """
 
     present: bool = False
@@ -97,6 +121,7 @@ class AttemptFiles:
     start: Mapping[str, str] | None = None
     end: Mapping[str, str] | None = None
     first_exit: str = ""
+    awaits: tuple[Awaited, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -252,16 +277,31 @@ def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int, int | None], Atte
         if frame.kind == "file" and len(frame.head) == 5:
             _, *which, name = frame.head
             files.setdefault(tuple(which), {})[name] = frame.out
+    awaits: dict[str, list[Awaited]] = {}
+    for frame in frames:
+        if frame.kind == "await" and len(frame.head) == 2:
+            awaits.setdefault(frame.head[1], []).append(_awaited(frame.out))
     return {
         (frame.head[1], int(frame.head[2]), int(task) if (task := frame.head[3]).isdecimal() else None): _files(
-            frame, files.get(frame.head[1:4], {})
+            frame, files.get(frame.head[1:4], {}), awaits.get(frame.head[1], ())
         )
         for frame in frames
         if frame.kind == "job" and len(frame.head) == 9 and frame.head[2].isdecimal() and frame.head[6].isdecimal()
     }
 
 
-def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
+def _awaited(text: str) -> Awaited:
+    values = {key: value for key, _, value in (line.partition(" ") for line in text.splitlines())}
+    made, seconds, rate = (_count(word) for word in [*values.get("progress", "").split(" "), "", "", ""][:3])
+    slurm = values.get("slurm", "").replace("-", "")
+    return Awaited(values.get("what", ""), slurm, values.get("stage", ""), values.get("doing", ""), made, seconds, rate)
+
+
+def _count(word: str) -> int:
+    return int(word) if word.isdecimal() else 0
+
+
+def _files(frame: Frame, content: Mapping[str, str], awaits: Sequence[Awaited]) -> AttemptFiles:
     *_, present, cancelled, newest, secrets, contested = frame.head
     return AttemptFiles(
         present=present == "yes",
@@ -274,6 +314,7 @@ def _files(frame: Frame, content: Mapping[str, str]) -> AttemptFiles:
         start=_pairs(content.get("start")),
         end=_pairs(content.get("end")),
         first_exit=content.get("exit/first", "").strip(),
+        awaits=tuple(awaits),
     )
 
 

@@ -36,6 +36,7 @@ class Preparation:
         state: what is known of it.
         stage: what the job is at, for example `import`, `check` or `keep`; empty before the start.
         bytes: what it has made so far.
+        rate: bytes a second.
         end: what it wrote at its end: `code`, `stage`, `host` and others, each with its value.
         log: its last lines, of an image Enroot's.
         reference: the thing as the job that needs it names it; empty when no job was asked about.
@@ -48,6 +49,7 @@ class Preparation:
     state: State = "none"
     stage: str = ""
     bytes: int = 0
+    rate: int = 0
     end: Mapping[str, str] | None = None
     log: tuple[str, ...] = ()
     reference: str = ""
@@ -95,7 +97,8 @@ def _preparation(answer: Answer, name: str) -> Preparation:
         answer.fact(frame, "slurm"),
         answer.fact(frame, "number"),
     )
-    made, word = answer.fact(frame, "progress"), answer.fact(frame, "state")
+    made, _, rate = [*answer.fact(frame, "progress").split(" "), "", ""][:3]
+    word = answer.fact(frame, "state")
     pairs = (line.partition("=") for line in answer.all(frame, "end"))
     return Preparation(
         ready=size.isdecimal(),
@@ -105,6 +108,7 @@ def _preparation(answer: Answer, name: str) -> Preparation:
         state=_WORDS.get(word, "none"),
         stage=answer.fact(frame, "stage"),
         bytes=int(made) if made.isdecimal() else 0,
+        rate=int(rate) if rate.isdecimal() else 0,
         end={key: value for key, _, value in pairs} or None,
         log=answer.all(frame, "log"),
         reference=answer.fact(f"of-{name}", "reference"),

@@ -8,7 +8,9 @@ import pytest
 
 from tests.unit.slurm.stubs import Slurm
 from towline.container.imports import state_call
-from towline.slurm.calls import Submission, preparation_call
+from towline.engine.watching.verdict import waits_for
+from towline.slurm.calls import PollTarget, Submission, poll_call, preparation_call
+from towline.slurm.poll import Awaited, parse_poll
 from towline.slurm.preparation import parse_preparations
 
 SQUASHFS = b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48)
@@ -48,3 +50,25 @@ def test_what_was_made_since_the_caller_looked_is_not_made_again(slurm: Slurm, t
     ran = slurm.run(preparation_call(str(cache), NAME, submission, {}), tmp_path / "call")
     assert (ran.code, ran.out) == (0, "there\n")
     assert slurm.jobs == []
+
+
+def test_a_poll_tells_how_far_an_import_is_that_a_job_waits_for(slurm: Slurm, tmp_path: Path) -> None:
+    attempt = cache_with_import(tmp_path) / "imports" / NAME / "attempts" / "1"
+    script = tmp_path / "root" / "jobs" / "j1" / "script"
+    script.mkdir(parents=True)
+    (script / "images").write_text(f"r/demo:1 {tmp_path}/cache/{NAME}.sqsh\nr/there:1 {tmp_path}/cache/other.sqsh\n")
+
+    def awaited(number: int) -> tuple[Awaited, ...]:
+        call = poll_call(str(tmp_path / "root"), [PollTarget("j1", 1)])
+        return parse_poll(slurm.run(call, tmp_path / f"call{number}").out).attempts["j1", 1, None].awaits
+
+    assert awaited(1) == (Awaited("r/demo:1", "41"),)
+    (attempt / "stage").write_text("import\n")
+    (attempt / "progress").write_text("5368709120 130 41943040\n")
+    (attempt / "log").write_text("[INFO] Downloading 5 missing layers...\n\n  10%\r 20%\n")
+    (found,) = awaited(2)
+    assert waits_for(found) == (
+        "r/demo:1 is being imported: Downloading 5 missing layers..., 5.0 GiB, 40.0 MiB/s, 2m10s"
+    )
+    (attempt / "end").write_text("code=0\n")
+    assert awaited(3) == ()

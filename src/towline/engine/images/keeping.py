@@ -55,14 +55,12 @@ class ImportNews:
         found: what is known of it.
         slurm_id: of its job.
         seconds: since it was asked for.
-        rate: bytes a second since the last news; 0 while not known.
     """
 
     image: PlannedImage
     found: Preparation
     slurm_id: str
     seconds: float
-    rate: float = 0.0
 
 
 @asynccontextmanager
@@ -154,7 +152,7 @@ async def pulled(
 async def _made(session: Session, planned: PlannedImage, told: Callable[[ImportNews], None]) -> PlannedImage:
     begin, pace = time.monotonic(), Pace(0.5, 5.0)
     job = await import_job(session, planned)
-    last, then, heard = 0, begin, begin
+    heard = begin
     while job:
         found = await look(session, planned)
         if found.ready:
@@ -168,9 +166,7 @@ async def _made(session: Session, planned: PlannedImage, told: Callable[[ImportN
                 why=failure.why,
                 fix=failure.fix,
             )
-        now = time.monotonic()
-        told(ImportNews(planned, found, job, now - begin, max(0.0, (found.bytes - last) / (now - then))))
-        last, then = found.bytes, now
+        told(ImportNews(planned, found, job, time.monotonic() - begin))
         await asyncio.sleep(pace.quiet())
     return replace(planned, ready=True)
 

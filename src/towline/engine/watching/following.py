@@ -7,6 +7,7 @@ it wrote its end. The queue is asked at its own, slower pace, and at once when t
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -177,7 +178,8 @@ class _Watch:
         before = self.record
         (self.record,) = await observation.poll(self.session, [before])
         if self.record != before:
-            self._queue.happened()
+            if dataclasses.replace(self.record, note=before.note) != before:  # how far an import is tells nothing new
+                self._queue.happened()
             yield StateChanged(self.record)
         self._queue_due = time.monotonic() + self._queue.quiet()
 

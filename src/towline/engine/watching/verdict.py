@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from towline.launch.records import EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
+from towline.models.units import duration, size
 from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId
-from towline.slurm.poll import AttemptFiles, PollAnswer
+from towline.slurm.poll import AttemptFiles, Awaited, PollAnswer
 from towline.slurm.reasons import explain_reason
 
 GRACE_SECONDS = 300.0
@@ -230,6 +231,8 @@ def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRec
 def note_of(record: JobRecord, evidence: Evidence) -> str:
     """One sentence about the state for a person; empty when the state says it all."""
     attempt = record.last
+    if record.state is JobState.PENDING and evidence.files.awaits:
+        return "; ".join(waits_for(each) for each in evidence.files.awaits)
     if record.state is JobState.PENDING and attempt.reason:
         reason = explain_reason(attempt.reason)
         return " ".join(part for part in (reason.sentence, reason.way_out if reason.blocked else "") if part)
@@ -238,6 +241,17 @@ def note_of(record: JobRecord, evidence: Evidence) -> str:
     if not record.state.ended:
         return ""
     return _end_note(record.state, attempt, evidence)
+
+
+def waits_for(awaited: Awaited) -> str:
+    """What is made for a job that waits, and how far it is."""
+    if not awaited.stage:
+        job = f" (Slurm job {awaited.slurm_id})" if awaited.slurm_id else ""
+        return f"{awaited.what} waits to be imported{job}"
+    made = f", {size(awaited.bytes)}" if awaited.bytes else ""
+    rate = f", {size(awaited.rate)}/s" if awaited.rate else ""
+    clock = f", {duration(awaited.seconds)}" if awaited.seconds else ""
+    return f"{awaited.what} is being imported: {awaited.doing or awaited.stage}{made}{rate}{clock}"
 
 
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The job that makes one image: TOWLINE_JOB_DIR is <cache>/imports/<name>, TOWLINE_ATTEMPT the attempt. What it is to make
 # stands in script/image: image_uri, image_arch (as `uname -m` says it), image_name and image_notes.
-# Records below attempts/<n>: claim, stage, progress (bytes made so far), log (Enroot's words), end.
+# Records below attempts/<n>: claim, stage, progress (bytes made so far, seconds since the start, bytes a second), log
+# (Enroot's words), end.
 set -u
 umask 077
 # shellcheck source=src/towline/slurm/scripts/imports.sh
@@ -46,8 +47,13 @@ clear_leftovers() {
 }
 
 report() {
+    begin=$(date +%s) made=0 then=$(date +%s)
     while sleep 2; do
-        put progress "$(du -sk "$scratch" "$part" 2>/dev/null | awk '{ sum += $1 } END { print sum * 1024 }')"
+        now=$(date +%s) had=$made
+        made=$(du -sk "$scratch" "$part" 2>/dev/null | awk '{ sum += $1 } END { print sum * 1024 }')
+        rate=$(((made - had) / (now > then ? now - then : 1)))
+        put progress "$made $((now - begin)) $((rate > 0 ? rate : 0))"
+        then=$now
     done
 }
 

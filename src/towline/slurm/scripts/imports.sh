@@ -54,6 +54,17 @@ tell_import() {
     [ ! -f "$2/attempts/$3/log" ] || tail -n 30 "$2/attempts/$3/log" | tr '\r' '\n' | tail -n 30 | cut -c 1-500 | sed 's/^/>log /'
 }
 
+# tell_progress JOB WHAT DIR: a frame with how far the newest attempt is, for a job that waits for it; none once it has ended.
+tell_progress() {
+    newest_import "$3"
+    [ "$tl_n" -gt 0 ] && [ ! -e "$3/attempts/$tl_n/end" ] || return 0
+    printf '@await %s\n>what %s\n>slurm %s\n' "$1" "$2" "$(import_id "$3" "$tl_n")"
+    for tl_file in stage progress; do
+        [ ! -f "$3/attempts/$tl_n/$tl_file" ] || sed "s/^/>$tl_file /" "$3/attempts/$tl_n/$tl_file"
+    done
+    [ ! -f "$3/attempts/$tl_n/log" ] || sed -n 's/^\[INFO\] //p' "$3/attempts/$tl_n/log" | tail -n 1 | cut -c 1-200 | sed 's/^/>doing /'
+}
+
 # tell_made PLACE NAME: its newest import, and whether it is there. That is looked at last: its job writes its end after
 # it, so an import that has ended well is never told without what it made.
 tell_made() {

@@ -7,6 +7,8 @@
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
+# shellcheck source=src/towline/slurm/scripts/imports.sh
+. ./imports.sh
 
 # gone IDS ARRAYS: those that are not alive in squeue's answer, for accounting to tell about. Arrays are left out: some
 # of their tasks have always ended.
@@ -132,6 +134,17 @@ look() {
             printf '%s %s %s %s %s\n' "$1" "$2" "$3" "$tl_file" "$tl_path" >>./shown
         fi
     done
+    [ -e "$tl_dir/attempts/$2/start" ] || [ "$3" != - ] || awaited "$1"
+}
+
+# awaited JOB: how the imports are doing that a job waits for which has not begun. Lines of script/images are
+# `REFERENCE PATH`.
+awaited() {
+    [ -f "$tl_dir/script/images" ] && [ ! -h "$tl_dir/script/images" ] || return 0
+    while read -r tl_reference tl_image; do
+        tl_name=${tl_image##*/}
+        tell_progress "$1" "$tl_reference" "${tl_image%/*}/imports/${tl_name%.sqsh}"
+    done <"$tl_dir/script/images"
 }
 
 # show: the files' first lines, in frames.
