@@ -9,6 +9,7 @@ from towline.models.site import NodeKind
 from towline.slurm.doctor import Answer, Reply, Room, parse_answer, parse_room
 from towline.slurm.refusals import Refusal, classify_refusal
 from towline.slurm.site import parse_node_line
+from towline.slurm.space import Space, parse_space
 
 _START = re.compile(r"Job \d+ to start at (\d+) using \d+ \S+ on (?:nodes )?(\S+)(?: in partition (\S+))?")
 _ALLOCATION = re.compile(r"^(?:sbatch: (?:error: )?)?allocation failure: ", re.MULTILINE)
@@ -57,6 +58,7 @@ class Look:
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
         room: the directory of jobs, or the nearest one that is there.
+        space: what limits writing there.
         start: when the job would start; None when Slurm did not say.
         refusal: why sbatch would not take it; None when it would.
         passing: whether that is only so now.
@@ -67,6 +69,7 @@ class Look:
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
     room: Room | None = None
+    space: Space | None = None
     start: Start | None = None
     refusal: Refusal | None = None
     passing: bool = False
@@ -82,13 +85,14 @@ def parse_look(stdout: str) -> Look:
     answer = parse_answer(stdout)
     if not answer.complete:
         raise ValueError("the cluster's answer broke off")
-    test, free = answer.reply("test"), answer.reply("free")
+    test, free, space = answer.reply("test"), answer.reply("free"), answer.reply("space")
     refusal = _refusal(test) if test and not test.ok else None
     return Look(
         missing=answer.all("required", "missing"),
         unreadable=answer.all("required", "unreadable"),
         no_images=answer.all("required", "no-image"),
         room=parse_room(answer.fact("place", "room")),
+        space=parse_space(space.out) if space else None,
         start=_start(test, answer) if test and test.ok else None,
         refusal=refusal,
         passing=bool(refusal and _NOT_NOW.search(refusal.said)),

@@ -18,6 +18,7 @@ from towline.models.errors import (
 )
 from towline.slurm.parse import SlurmId, parse_sbatch
 from towline.slurm.refusals import Refusal, RefusalKind, classify_refusal
+from towline.slurm.space import Space, parse_space, says_full
 
 
 class ScriptExit(IntEnum):
@@ -63,6 +64,7 @@ class SubmitAnswer:
         missing: required paths that do not exist.
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
+        space: what limits writing where it failed for lack of room; None for any other end.
         notices: what the script, sbatch and the site printed beside the answer, for people.
     """
 
@@ -73,6 +75,7 @@ class SubmitAnswer:
     missing: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
+    space: Space | None = None
     notices: str = ""
 
 
@@ -90,6 +93,7 @@ def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
         missing=_listed(stdout, "missing "),
         unreadable=_listed(stdout, "unreadable "),
         no_images=_listed(stdout, "no-image "),
+        space=parse_space(stdout) if ending is ScriptExit.NO_SPACE else None,
         notices=stderr.strip(),
     )
 
@@ -103,7 +107,13 @@ def submission_error(answer: SubmitAnswer) -> TowlineError | None:
     if answer.exit is ScriptExit.REFUSED and answer.refusal:
         return _refusal_error(answer.refusal)
     kind, what, fix = _ERRORS.get(answer.exit, _UNEXPECTED)
-    return kind(what, why=answer.notices, fix=fix)
+    return kind(what, why=_no_room(answer) if answer.exit is ScriptExit.NO_SPACE else answer.notices, fix=fix)
+
+
+def _no_room(answer: SubmitAnswer) -> str:
+    """The words of the first write that failed, and what is full."""
+    first = next((line for line in answer.notices.splitlines() if says_full(line)), answer.notices)
+    return "; ".join(filter(None, [first, answer.space.tightest if answer.space else ""]))
 
 
 def environment_error(exit_code: int, stderr: str) -> TowlineError | None:
@@ -143,7 +153,7 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
     ScriptExit.NO_SPACE: (
         StagingFailed,
         "the cluster's file system is full, or your quota is used up; nothing was submitted",
-        "Make room there, or set another `root` in the cluster profile, and submit again.",
+        "Make room there (`towline gc` says what could go), or set another `root` in the profile; submit again.",
     ),
     ScriptExit.STAGING: (
         StagingFailed,

@@ -35,10 +35,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def seen(required: str = "", room: str = "yes 2048 99 ext /lustre", test: str = STARTS, code: int = 0) -> Outcome:
+DISK = "disk 2048 99 999 a b /lustre"
+
+
+def seen(required: str = "", space: str = DISK, test: str = STARTS, code: int = 0, writable: str = "yes") -> Outcome:
     shown = "".join(f"!{line}\n" for line in test.splitlines())
-    text = f"@fact required\n{required}@fact place\n>room {room}\n>now 1000\n@query {code} test - -\n{shown}"
-    free = "@query 0 free - -\n>batch|4|idle|32|1000|gpu:h100:8\n@end\n"
+    place = f"@fact place\n>room {writable} 1 1 ext /lustre\n>now 1000\n"
+    text = f"@fact required\n{required}{place}@query {code} test - -\n{shown}"
+    limits = "".join(f">{line}\n" for line in space.splitlines())
+    free = f"@query 0 space - -\n{limits}@query 0 free - -\n>batch|4|idle|32|1000|gpu:h100:8\n@end\n"
     return Outcome(Ending.DONE, 0, (text + free).encode())
 
 
@@ -95,17 +100,19 @@ def test_slurms_own_verdict(store: Store, test: str, code: int, verdict: Verdict
 
 
 @pytest.mark.parametrize(
-    ("room", "verdict"),
+    ("space", "writable", "verdict"),
     [
-        ("yes 2048 99 ext /lustre", Verdict.OK),
-        ("yes 3 99 ext /lustre", Verdict.FAILS),
-        ("yes 2048 0 ext /lustre", Verdict.FAILS),
-        ("no 2048 99 ext /lustre", Verdict.FAILS),
-        ("yes - - ext /lustre", Verdict.CANNOT_TELL),
+        (DISK, "yes", Verdict.OK),
+        ("disk 3 99 999 a b /lustre", "yes", Verdict.FAILS),
+        ("disk 2048 0 999 a b /lustre", "yes", Verdict.FAILS),
+        (f"{DISK}\nlfs user me /lustre 100 0 101 - 2 0 0 -", "yes", Verdict.FAILS),
+        (DISK, "no", Verdict.FAILS),
+        ("disk - - - - - /lustre", "yes", Verdict.CANNOT_TELL),
+        ("", "yes", Verdict.CANNOT_TELL),
     ],
 )
-def test_the_space_for_the_jobs_files(store: Store, room: str, verdict: Verdict) -> None:
-    assert verdicts(planned(store, seen(room=room)))["space"] is verdict
+def test_the_space_for_the_jobs_files(store: Store, space: str, writable: str, verdict: Verdict) -> None:
+    assert verdicts(planned(store, seen(space=space, writable=writable)))["space"] is verdict
 
 
 def test_the_estimate_has_what_slurm_and_the_nodes_say(store: Store) -> None:

@@ -12,6 +12,7 @@ from towline.models.plan import Check, Plan, Verdict
 from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look
 from towline.slurm.refusals import RefusalKind
+from towline.slurm.space import amount
 from towline.slurm.submission import environment_error
 
 
@@ -58,17 +59,23 @@ def _judged(check: Check, plan: Plan, seen: Look) -> Check:
     return Check(check.name, Verdict.OK, f"on the cluster: {', '.join(sorted(path for path in about if path))}")
 
 
+_DIRECTORIES = 10
+"""About so many directories and links a job's directory begins with."""
+
+
 def _space(plan: Plan, seen: Look) -> list[Check]:
-    room = seen.room
-    if room is None or room.free_kib is None:
+    room, space = seen.room, seen.space
+    if room is None or space is None or (space.free_kib is None and not space.quotas):
         return [Check("space", Verdict.CANNOT_TELL, f"the cluster did not say how much room {plan.directory} has")]
-    needed = sum(len(content) for content in plan.files.values()) // 1024 + 1
-    other = "Make room there, or set another `root` in the profile."
+    needed = sum((len(content) + 1023) // 1024 for content in plan.files.values())
+    other = "Make room there (`towline gc` says what could go), or set another `root` in the profile."
     if not room.writable:
         return [Check("space", Verdict.FAILS, f"{room.path} cannot be written to", other)]
-    if room.free_kib < needed or room.free_inodes == 0:
-        return [Check("space", Verdict.FAILS, f"{needed} KiB are needed and {room.path} has {room.free_kib}", other)]
-    return [Check("space", Verdict.OK, f"{room.free_kib / (1 << 20):.1f} GiB are free in {room.path}")]
+    if why := space.lacking(needed, len(plan.files) + _DIRECTORIES):
+        return [Check("space", Verdict.FAILS, why, other)]
+    free = "" if space.free_kib is None else f"{amount(space.free_kib)} are free in {room.path}"
+    evidence = "; ".join(filter(None, [free, *(quota.text for quota in space.quotas)]))
+    return [Check("space", Verdict.OK, evidence)]
 
 
 def _slurm(seen: Look, checks: list[Check]) -> list[Check]:

@@ -15,14 +15,16 @@ from pathlib import Path
 
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
+from towline.engine.staging import room
 from towline.engine.staging.digests import LOOKS_SECRET, Digests
 from towline.engine.staging.memory import memory_file, recall, remember
 from towline.engine.staging.trees import working_tree
 from towline.models.code import Code, CodeFile
 from towline.models.errors import NotFound, SpecError, StagingFailed
-from towline.remote.base import Ending, Operation
+from towline.remote.base import Ending, Operation, Outcome
 from towline.remote.files import git
 from towline.remote.files.push import sum_line
+from towline.slurm.space import parse_space, says_full
 from towline.storage.scripts import script
 
 MOUNT = "/code"
@@ -30,6 +32,8 @@ MOUNT = "/code"
 _MOST = 1 << 30
 """Bytes of a working tree; more is data, or what a build left there."""
 _MOST_DIFF = 1 << 20
+_LARGE = 32 << 20
+"""Bytes of news for which it is worth a question whether there is room."""
 _ASK = "-"
 _DONE, _ABSENT, _CHANGED = 0, 44, 46
 
@@ -53,7 +57,7 @@ async def look(session: Session, text: str) -> Code:
         raise SpecError(
             f"the code in {folder} cannot be read", why=str(error), fix="Mend that, or name it in .towlineignore."
         ) from None
-    _check(folder, found.files)
+    _check_files(folder, found.files)
     diff = await git.difference(folder, list(found.left_out)) if tree.commit else b""
     name = _identity(found.files)
     return Code(
@@ -75,7 +79,7 @@ def _folder(text: str) -> Path:
     return folder
 
 
-def _check(folder: Path, files: Mapping[str, CodeFile]) -> None:
+def _check_files(folder: Path, files: Mapping[str, CodeFile]) -> None:
     if not files:
         raise SpecError(f"there are no files in the code directory {folder}", fix="Give another, or leave --code out.")
     total = sum(file.size for file in files.values())
@@ -133,55 +137,81 @@ async def bring(session: Session, code: Code, sent: Sent | None = None) -> None:
         sent: told the bytes that were handed to the connection.
 
     Raises:
-        StagingFailed: it could not be written there, or a file changed meanwhile.
+        StagingFailed: it could not be written there, there is no room, or a file changed meanwhile.
         Unreachable, OutcomeUnknown: the connection failed.
     """
     memory = memory_file(session, code.folder, "sent")
     earlier = await asyncio.to_thread(recall, memory)
     base = _identity(earlier) if earlier else ""
-    asked = base in ("", code.id)
-    if asked and await _call(session, code, _ASK, {}, sent):
+    news = _news(code, earlier)
+    small = base not in ("", code.id) and sum(file.size for file in news.values()) < _LARGE
+    if not small and await _ask(session, code, news):
         await asyncio.to_thread(remember, memory, code.files)
         return
-    if asked or not await _call(session, code, base, earlier, sent):
-        # The first question has made the directory that this is sent to.
-        if not asked and await _call(session, code, _ASK, {}, sent):
+    if base in ("", code.id) or not await _call(session, code, base, earlier, sent):
+        # The question has made the directory that this is sent to.
+        if base not in ("", code.id) and await _ask(session, code, code.files):
             return
         await _call(session, code, "", {}, sent)
     await asyncio.to_thread(remember, memory, code.files)
 
 
+async def _ask(session: Session, code: Code, news: Mapping[str, CodeFile]) -> bool:
+    """Whether the snapshot is there; if not, there is room for what has to be sent."""
+    root = session.profile.root
+    outcome = await session.run(Operation("code", script("snapshot"), (root, code.id, _ASK), timeout=None))
+    check_ending(outcome, "asking for the code")
+    if outcome.exit_code != _ABSENT:
+        await _check(session, code, outcome)
+        return True
+    folders = {path.rpartition("/")[0] for path in code.files}
+    space = parse_space(outcome.stdout.decode(errors="replace"))
+    room.check_room(space, f"{root}/code", (file.size for file in news.values()), folders=len(folders))
+    return False
+
+
 async def _call(session: Session, code: Code, base: str, earlier: Mapping[str, CodeFile], sent: Sent | None) -> bool:
     """Send what differs; False when the earlier snapshot is not there."""
-    ask = base == _ASK
     operation = Operation(
         "code",
         script("snapshot"),
         (session.profile.root, code.id, base),
-        {} if ask else _parcel(code, earlier),
+        await asyncio.to_thread(_parcel, code, earlier),
         timeout=None,
-        where="" if ask else f"{session.profile.root}/code",
+        where=f"{session.profile.root}/code",
         sent=sent,
     )
     outcome = await session.run(operation)
-    if base and not ask and outcome.ending is Ending.NOT_STARTED:
+    if base and outcome.ending is Ending.NOT_STARTED:
         return False  # perhaps the directory is gone; the next call tells
-    check_ending(outcome, "sending the code")
     if outcome.exit_code == _ABSENT and base:
         return False
+    await _check(session, code, outcome)
+    return True
+
+
+async def _check(session: Session, code: Code, outcome: Outcome) -> None:
+    """Return when the script has done what it should."""
+    words = last_words(outcome.stderr) or outcome.detail
+    if not outcome.ok and says_full(words):
+        raise await room.no_room(session.remote, f"{session.profile.root}/code", words)
+    check_ending(outcome, "sending the code")
     if outcome.exit_code == _CHANGED:
         raise StagingFailed(f"a file in {code.folder} changed while it was sent", fix="Run the command again.")
     if outcome.exit_code != _DONE:
         raise StagingFailed(
             f"the code could not be put into {session.profile.root}/code",
-            why=last_words(outcome.stderr) or f"The script ended with exit code {outcome.exit_code}.",
-            fix="See that there is room and that the directory is yours; nothing half-made was left.",
+            why=words or f"The script ended with exit code {outcome.exit_code}.",
+            fix="See that the directory is yours; nothing half-made was left.",
         )
-    return True
+
+
+def _news(code: Code, earlier: Mapping[str, CodeFile]) -> dict[str, CodeFile]:
+    return {path: file for path, file in code.files.items() if earlier.get(path) != file}
 
 
 def _parcel(code: Code, earlier: Mapping[str, CodeFile]) -> dict[str, bytes | Path]:
-    news = {path: file for path, file in code.files.items() if earlier.get(path) != file}
+    news = _news(code, earlier)
     gone = [path for path, file in earlier.items() if code.files.get(path) != file]
     links = [part for path, file in news.items() if file.target is not None for part in (file.target, path)]
     return {

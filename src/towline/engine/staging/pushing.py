@@ -6,7 +6,7 @@ import asyncio
 import os
 import posixpath
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,13 +14,16 @@ from towline.engine.events import Progress
 from towline.engine.outcomes import expect_done
 from towline.engine.reaching import open_transfers
 from towline.engine.session import Session
+from towline.engine.staging import room
 from towline.engine.staging.trees import whole_tree
 from towline.models.errors import NotFound, StagingFailed, TransferFailed, UsageError
 from towline.models.parts import shared_path
 from towline.models.tree import FileState, Tree, TreeFile
 from towline.remote.base import Operation
+from towline.remote.files.batch import TOGETHER
 from towline.remote.files.push import SCRATCH, PushReport, TreePush
 from towline.remote.files.transfer import Transfers
+from towline.slurm.space import Space, parse_space, says_full
 from towline.storage.results import parse_tree, safe_link
 from towline.storage.scripts import script
 
@@ -118,15 +121,14 @@ async def _sent(
         pattern = f"./{_plain(only)}" if only else ""
         operation = Operation("list target", script("list-target"), (transfers.there(root), pattern), timeout=None)
         outcome = await transfers.remote.run(operation)
-        refused = StagingFailed(
-            f"{root} cannot be made on the cluster",
-            why=outcome.stderr.decode(errors="replace").strip(),
-            fix="Choose a place that is yours.",
-        )
-        free, _, listed = expect_done(outcome, "looking at what is there", {_NO_PLACE: refused}).partition(b"\0")
+        words = outcome.stderr.decode(errors="replace").strip()
+        if outcome.exit_code == _NO_PLACE and says_full(words):
+            raise await room.no_room(transfers.remote, transfers.there(root), words)
+        refused = StagingFailed(f"{root} cannot be made on the cluster", why=words, fix="Choose a place that is yours.")
+        space, _, listed = expect_done(outcome, "looking at what is there", {_NO_PLACE: refused}).partition(b"\0")
         there = parse_tree(listed)
         if first:
-            _check_room(root, tree, there, free)
+            _check_room(root, tree, there, parse_space(space.decode(errors="replace")))
             first = False
         return there
 
@@ -134,20 +136,27 @@ async def _sent(
         if progress:
             progress(Progress(files, files_total, count, total))
 
-    return await TreePush(transfers, source, tree, root, told).run(look)
+    try:
+        return await TreePush(transfers, source, tree, root, told).run(look)
+    except TransferFailed as failed:
+        if not says_full(failed.why):
+            raise
+        raise await room.no_room(transfers.remote, transfers.there(root), failed.why, scratch=SCRATCH) from failed
 
 
-def _check_room(root: str, tree: Tree, there: Tree, free: bytes) -> None:
+def _check_room(root: str, tree: Tree, there: Tree, space: Space | None) -> None:
     """New bytes must fit; a file is written whole before it takes an older one's place."""
     known = {(file.path, file.state.size) for file in there.files}
     begun = sum(file.state.size for file in there.files if file.path.startswith(f"{SCRATCH}/"))
-    needed = sum(file.state.size for file in tree.files if (file.path, file.state.size) not in known) - begun
-    if free.isdigit() and needed > int(free) * 1024:
-        raise StagingFailed(
-            f"{root} has no room for what is to be brought there",
-            why=f"{needed >> 20} MiB are missing there, and {int(free) >> 10} MiB are free.",
-            fix="Free space (`towline gc` says what could go) or choose another place; nothing was sent.",
-        )
+    sizes = [file.state.size for file in tree.files if (file.path, file.state.size) not in known]
+    folders = {parent for file in tree.files for parent in _above(file.path)} - set(there.folders)
+    spare = min(sum(sizes), TOGETHER) - begun  # what comes together lies there once packed and once unpacked
+    room.check_room(space, root, sizes, folders=len(folders), spare=spare)
+
+
+def _above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _existing(local: Path) -> Path:

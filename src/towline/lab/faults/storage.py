@@ -9,6 +9,7 @@ from pathlib import Path
 from towline.lab import namespaces
 from towline.lab.faults import shims
 from towline.lab.faults.fault import Fault, Values, number
+from towline.lab.files import replace
 from towline.lab.layout import LOGINS, NODES, Host, Layout
 
 _USERS_HOSTS = (*LOGINS, *NODES)
@@ -48,13 +49,22 @@ def _ballast(layout: Layout) -> Path:
 
 
 def _exceed(layout: Layout, _values: Values) -> None:
+    for command in _quota_commands(layout):
+        replace(command, (Path(__file__).parent / "quota.sh").read_text(), 0o755)
     for host in _up(layout, _USERS_HOSTS):
         shims.put(layout, host, "quota", 1)
 
 
 def _unexceed(layout: Layout, _values: Values) -> None:
+    for command in _quota_commands(layout):
+        command.unlink(missing_ok=True)
     for host in _USERS_HOSTS:
         shims.take(layout, host, "quota")
+
+
+def _quota_commands(layout: Layout) -> list[Path]:
+    """What users call to see their quota, on every kind of host."""
+    return [layout.runtime / folder / "quota" for folder in ("bin", "gpu-bin")]
 
 
 def _delay(layout: Layout, values: Values) -> None:

@@ -14,8 +14,8 @@ from towline.remote.files.transfer import Transfers, parse_state
 from towline.remote.files.unpack import Unpacker
 
 _GONE, _UNREADABLE, _CHANGED = 44, 45, 46
-_BYTES, _FILES = 64 << 20, 5000
-"""Of one batch: what came in it gets its name only when its end has been seen."""
+TOGETHER, _FILES = 64 << 20, 5000
+"""Bytes and files of one batch: what came in it gets its name only when its end has been seen."""
 
 _WRITTEN_TO = "it was written to while it was read"
 
@@ -64,7 +64,7 @@ def batches(files: Iterable[TreeFile]) -> Iterator[list[TreeFile]]:
     portion: list[TreeFile] = []
     size = 0
     for file in files:
-        if portion and (size + file.state.size > _BYTES or len(portion) >= _FILES):
+        if portion and (size + file.state.size > TOGETHER or len(portion) >= _FILES):
             yield portion
             portion, size = [], 0
         portion.append(file)

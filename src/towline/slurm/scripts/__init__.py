@@ -34,10 +34,15 @@ _INCLUDE = re.compile(r"^(?:# shellcheck source=\S+\n)?\. \./(\w+\.sh)\n", re.MU
 _SHEBANG = "#!/bin/sh\n"
 
 
+def filled(text: str) -> str:
+    """A script of another room with the files of this one that it reads written into it."""
+    return _INCLUDE.sub(lambda found: _body(found[1]), text)
+
+
 @functools.cache
 def script(name: ScriptName) -> str:
     """The script as one self-contained text: where it reads a file beside it, that file is written into it."""
-    return _SHEBANG + _INCLUDE.sub(lambda found: _body(found[1]), _body(f"{name}.sh"))
+    return _SHEBANG + filled(_body(f"{name}.sh"))
 
 
 def _body(file: str) -> str:

@@ -325,9 +325,12 @@ sbatch_id() {
         sort -u | awk '{ id = $0 } END { if (NR == 1) print id }'
 }
 
-# write_failed FILE: passes on the error and leaves with the exit code that it deserves.
+# write_failed FILE: passes on the error and leaves with the exit code that it deserves, and with what is full.
 write_failed() {
     cat "$1" >&2
-    grep -qi -e 'no space left' -e 'quota exceeded' "$1" && exit 44
+    if grep -qi -e 'no space left' -e 'quota exceeded' "$1"; then
+        space "${tl_dir:-${tl_import:-$tl_root}}"
+        exit 44
+    fi
     exit 45
 }

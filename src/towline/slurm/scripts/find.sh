@@ -4,6 +4,8 @@
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
 . ./lookup.sh
+# shellcheck source=src/towline/slurm/scripts/space.sh
+. ./space.sh
 # shellcheck source=src/towline/slurm/scripts/attempt.sh
 . ./attempt.sh
 

@@ -6,6 +6,8 @@
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
 . ./lookup.sh
+# shellcheck source=src/towline/slurm/scripts/space.sh
+. ./space.sh
 # shellcheck source=src/towline/slurm/scripts/attempt.sh
 . ./attempt.sh
 # shellcheck source=src/towline/slurm/scripts/own.sh

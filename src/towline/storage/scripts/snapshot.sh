@@ -7,7 +7,10 @@
 # Files are hard links to those of the earlier one, so nothing may be written to them: everything loses its w.
 # Exit codes: 0 it is there; 41 the place cannot be used; 42 it is not safely the user's own; 44 the snapshot, or the
 # earlier one, is not there; 45 it could not be written; 46 a file is not what it was when its SHA-256 was taken.
+# Output of the question: what limits writing there, as space.sh says it.
 
+# shellcheck source=src/towline/slurm/scripts/space.sh
+. ./space.sh
 umask 077
 code=$1/code place=$1/code/$2 base=$3
 mkdir -p "$code" || exit 41
@@ -18,12 +21,15 @@ d*" $(id -u)") ;;
 *) printf '%s is no directory of your own\n' "$code" >&2 && exit 42 ;;
 esac
 
-# Its time says when it was last asked for.
+# Its time says when it was last asked for. One that is there after that is not removed any more (remove.sh).
 if [ -d "$place" ]; then
     touch -c "$place"
-    exit 0
+    [ ! -d "$place" ] || exit 0
 fi
-[ "$base" != - ] || exit 44
+if [ "$base" = - ]; then
+    space "$code"
+    exit 44
+fi
 
 if [ -n "$base" ]; then
     [ -d "$code/$base" ] || exit 44
