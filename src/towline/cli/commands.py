@@ -5,6 +5,8 @@ from __future__ import annotations
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("towline.cli.run:run", "Run a command in a container on the cluster and follow it."),
     "plan": ("towline.cli.plan:plan", "Show what a run would do, with every check; change nothing."),
+    "review": ("towline.cli.review:review", "Look at all that a job needs and give it a hash to confirm."),
+    "confirm": ("towline.cli.review:confirm", "Submit exactly what was reviewed."),
     "ps": ("towline.cli.jobs:ps", "List jobs that have not ended, or all of them."),
     "status": ("towline.cli.jobs:status", "Show all that is known about jobs."),
     "logs": ("towline.cli.logs:logs", "Print the logs of jobs, once or as they grow."),

@@ -20,6 +20,11 @@ _COLOURS = {Verdict.OK: GREEN, Verdict.FAILS: RED, Verdict.CANNOT_TELL: YELLOW, 
 
 def plan_text(plan: Plan) -> str:
     """The whole plan; nothing of it was sent."""
+    return redacted(f"{plan_sections(plan)}\n{_conclusion(plan)}\n")
+
+
+def plan_sections(plan: Plan) -> str:
+    """What a plan says, section by section."""
     sections = {
         f"Checks of job {plan.job_id} ({plan.spec.name})": _checks(plan),
         "Start and size": _outlook(plan),
@@ -31,7 +36,7 @@ def plan_text(plan: Plan) -> str:
         "Batch script (script/batch)": _script(plan.script),
     }
     blocks = [f"{paint(title, BOLD, sys.stdout)}\n{_indented(lines)}" for title, lines in sections.items()]
-    return redacted("\n".join([*blocks, f"{_conclusion(plan)}\n"]))
+    return redacted("\n".join(blocks))
 
 
 def _outlook(plan: Plan) -> list[str]:

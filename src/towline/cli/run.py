@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 
 from towline.cli import wording
 from towline.cli.documents import job_as_dict, print_document
-from towline.cli.doors import Cluster, open_cluster_soon
+from towline.cli.doors import Cluster, Job, open_cluster_soon
 from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
@@ -23,6 +24,7 @@ from towline.cli.spec_input import file_option, read_spec
 from towline.cli.spec_options import spec_options
 from towline.cli.terminal import clean
 from towline.cli.view import JsonView, TextView
+from towline.engine.events import Held
 from towline.models.errors import TowlineError
 from towline.models.job import JobRecord, JobState
 
@@ -95,13 +97,13 @@ def run(command: tuple[str, ...], **values: Any) -> None:
     if manner.dry_run:
         look_ahead(spec, manner.secrets)
     else:
-        secrets = _secrets(spec, manner)
+        secrets = read_secrets(spec, manner)
     status = run_loop(_run(spec, manner, secrets))
     if status:
         raise Ended(status)
 
 
-def _secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
+def read_secrets(spec: JobSpec, manner: Manner) -> dict[str, str | bytes]:
     """The values of the job's secrets; a person is asked before anything else takes time."""
     if not spec.secrets:
         return {}
@@ -129,11 +131,29 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, se
     plan = await cluster.plan(spec)
     if plan.code:
         _say_code(plan.code, quiet=manner.as_json)
-    view = JsonView(plan.job_id) if manner.as_json and not manner.detach else TextView()
+
+    def send(told: Callable[[Held], None]) -> Awaitable[Job]:
+        return cluster.submit(spec, plan, secrets=secrets, patience=manner.patience, told=told)
+
+    return await send_and_follow(cluster, plan.job_id, send, manner)
+
+
+async def send_and_follow(
+    cluster: Cluster, job_id: str, send: Callable[[Callable[[Held], None]], Awaitable[Job]], manner: Manner
+) -> int:
+    """Send a job and go on as the manner says; the result is the exit status.
+
+    Args:
+        cluster: where it runs.
+        job_id: the id that the job has.
+        send: submits it, and tells its argument before each pause.
+        manner: whether to stay, and how to show it.
+    """
+    view = JsonView(job_id) if manner.as_json and not manner.detach else TextView()
     try:
-        job = await cluster.submit(spec, plan, secrets=secrets, patience=manner.patience, told=view.held)
+        job = await send(view.held)
     except asyncio.CancelledError:
-        await _say_what_became(cluster, plan.job_id)
+        await _say_what_became(cluster, job_id)
         raise
     finally:
         view.finish()

@@ -84,7 +84,7 @@ class AsyncCluster:
         """Round trips to the cluster so far."""
         return self._session.remote.calls
 
-    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
+    async def plan(self, spec: JobSpec, *, look: bool = False, job_id: str = "") -> Plan:
         """What a submission would do, with every check's verdict; nothing on the cluster is changed.
 
         Facts about the site come from the store when they are fresh; a check that fails on kept facts is
@@ -95,8 +95,9 @@ class AsyncCluster:
             look: ask the cluster whether the job's paths are there, what sbatch says of the script and when the
                 job would start, which takes a round trip; a submission looks at paths and space anyway as its
                 first step.
+            job_id: the id that the job will have; a new one when not given.
         """
-        job_id = new_job_id()
+        job_id = job_id or new_job_id()
         settled = await settle(self._session, spec)
         code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)

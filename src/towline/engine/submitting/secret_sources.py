@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from towline.config.tao import read_tao_secret
+from towline.engine.planning.review import Secretly
 from towline.engine.submitting.secrets import take_secrets
 from towline.models.errors import ConfigError, UsageError
 from towline.models.spec import JobSpec
@@ -61,6 +62,11 @@ class Source:
                 fix=f"Write --secret {name} for the variable of that name, or behind `=` one of {_EXPLAINED}.",
             )
         return cls(name, kind, place)
+
+    @property
+    def words(self) -> str:
+        """What stands behind `=` in `--secret`; empty when nothing does."""
+        return f"{self.kind}:{self.place}" if self.place else self.kind
 
 
 _FORM = f"Write --secret NAME, or --secret NAME=SOURCE with {_EXPLAINED}."
@@ -114,6 +120,29 @@ def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str])
             if value is not None:
                 values[source.name] = value
     take_secrets(spec.model_copy(update={"secrets": tuple(values)}), values)
+
+
+def seen_secrets(sources: Iterable[Source], env: Mapping[str, str]) -> tuple[Secretly, ...]:
+    """Whether each value is there, without asking a person or the desktop; no value is kept.
+
+    Args:
+        sources: where the values are.
+        env: the variables of this process.
+    """
+    return tuple(Secretly(source.name, source.words, _is_present(source, env)) for source in sources)
+
+
+def _is_present(source: Source, env: Mapping[str, str]) -> bool | None:
+    if source.kind in ("prompt", "keyring"):
+        return None
+    if source.kind:
+        try:
+            return bool(_FROM[source.kind](source, env, None))
+        except (UsageError, ConfigError):
+            return False
+    if env.get(source.name) or read_tao_secret(source.name, env):
+        return True
+    return None if importlib.util.find_spec("keyring") else False
 
 
 def drop_variables(sources: Iterable[Source], env: MutableMapping[str, str]) -> None:

@@ -1,0 +1,164 @@
+"""`towline review` and `towline confirm`: look at everything first, then have exactly that."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from towline.cli.documents import Document, plan_as_dict, print_document, towline_exit
+from towline.cli.doors import Job, open_engine
+from towline.cli.guard import Ended
+from towline.cli.loop import run as run_loop
+from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
+from towline.cli.plan import GroupedCommand, look_ahead
+from towline.cli.run import DETACHED_PATIENCE, Manner, read_secrets, send_and_follow
+from towline.cli.spec_input import file_option, read_spec
+from towline.cli.spec_options import spec_options
+from towline.cli.terminal import clean
+from towline.engine.events import Held
+from towline.engine.redaction import redacted
+from towline.models.errors import PlanRefused
+
+if TYPE_CHECKING:
+    from towline.engine.planning.review import Review, Secretly
+    from towline.models.plan import Plan
+    from towline.models.spec import JobSpec
+
+_REVIEWS = examples(
+    "towline review --nodes 2 --gpus-per-node 8 --time 4h --secret HF_TOKEN -- python train.py",
+    "towline review -f job.yaml --json",
+)
+_CONFIRMS = examples("towline confirm 0f3a9c51d27be684", "towline confirm 0f3a9c51d27be684 --detach --json")
+
+
+@click.command(cls=GroupedCommand, epilog=_REVIEWS, context_settings={**CONTEXT, "allow_interspersed_args": False})
+@file_option
+@spec_options
+@cluster_option
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
+def review(command: tuple[str, ...], **values: Any) -> None:
+    """Look at everything that a job needs and give it a hash, which `towline confirm` submits.
+
+    Takes what `towline run` takes. Shows what `towline plan` shows, and whether the value of each secret is there;
+    no value is ever shown. The exit status is 65 when something is missing; nothing can be confirmed then.
+    """
+    spec = read_spec(command, values, values["cluster"])
+    secrets = _seen_secrets(spec, values["secret"])
+    look_ahead(spec, values["secret"])
+    status = run_loop(_review(spec, secrets, values["cluster"], as_json=values["as_json"]))
+    if status:
+        raise Ended(status)
+
+
+def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[Secretly, ...]:
+    from towline.engine.submitting.secret_sources import seen_secrets, sources_for
+
+    return seen_secrets(sources_for(spec, given), os.environ)
+
+
+async def _review(spec: JobSpec, secrets: Sequence[Secretly], cluster: str | None, *, as_json: bool) -> int:
+    from towline.config.paths import state_dir
+    from towline.engine import reviewing
+
+    async with open_engine(cluster) as opened:
+        made, plan = await reviewing.review(opened, spec, secrets, state_dir())
+    lacking = reviewing.missing(made)
+    status = PlanRefused.exit_status if plan.failures or lacking else 0
+    if as_json:
+        print_document({"review": _as_dict(made, plan, lacking), "exit": towline_exit(status)})
+    else:
+        print(_text(made, plan, lacking), end="")
+    return status
+
+
+def _as_dict(made: Review, plan: Plan, lacking: Sequence[str]) -> Document:
+    return {
+        "hash": None if plan.failures or lacking else made.hash,
+        "expires": made.expires,
+        "cluster": made.cluster,
+        "missing": [
+            *({"what": f"{check.name}: {check.evidence}", "fix": check.fix} for check in plan.failures),
+            *({"what": f"secret: {name} has no value", "fix": _secret_fix(name)} for name in lacking),
+        ],
+        "secrets": [dataclasses.asdict(secret) for secret in made.secrets],
+        "images": [dataclasses.asdict(image) for image in plan.images],
+        "plan": plan_as_dict(plan),
+    }
+
+
+def _secret_fix(name: str) -> str:
+    return f"Set and export the variable {name}, or name another source: --secret {name}=file:PATH."
+
+
+def _text(made: Review, plan: Plan, lacking: Sequence[str]) -> str:
+    from towline.cli.dry_run import plan_sections
+
+    lines = [plan_sections(plan)]
+    if made.secrets:
+        lines.append("Secrets\n" + "".join(f"  {_secret_line(secret)}\n" for secret in made.secrets))
+    count = len(plan.failures) + len(lacking)
+    if count:
+        lines.append(f"Nothing was sent. {count} thing{'s are' if count > 1 else ' is'} missing; see `fails` above.\n")
+    else:
+        lines.append(
+            f"Nothing was sent. For the next hour, this submits exactly that:\n  towline confirm {made.hash}\n"
+        )
+    return redacted("\n".join(lines))
+
+
+def _secret_line(secret: Secretly) -> str:
+    words = {True: "ok", False: "fails", None: "cannot-tell"}[secret.present]
+    fix = f"  fix: {_secret_fix(secret.name)}" if secret.present is False else ""
+    source = f" from {secret.source}" if secret.source else ""
+    return f"{words:<11}  {clean(secret.name + source)}{fix}"
+
+
+@click.command(epilog=_CONFIRMS, context_settings=CONTEXT)
+@click.argument("review_hash", metavar="HASH")
+@click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
+@click.option(
+    "--patience",
+    metavar="TIME",
+    callback=seconds,
+    help="Wait so long while Slurm takes no jobs; without end by default, 5m with --detach.",
+)
+@click.option("--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error.")
+@json_option
+def confirm(review_hash: str, *, detach: bool, patience: float | None, no_input: bool, as_json: bool) -> None:
+    """Submit exactly what `towline review` showed, and follow it as `towline run` does.
+
+    Refused when the same words would do something else by now. Confirming a review again follows the job that there
+    is already: one review never makes two jobs.
+    """
+    from towline.config.paths import state_dir
+    from towline.engine import reviewing
+
+    reviewed = reviewing.find(review_hash, state_dir())
+    given = tuple(secret.option for secret in reviewed.secrets)
+    wait = DETACHED_PATIENCE if patience is None and detach else patience
+    manner = Manner(
+        reviewed.cluster, detach, dry_run=False, as_json=as_json, secrets=given, no_input=no_input, patience=wait
+    )
+    values = read_secrets(reviewed.spec, manner)
+    status = run_loop(_confirm(reviewed, manner, values))
+    if status:
+        raise Ended(status)
+
+
+async def _confirm(reviewed: Review, manner: Manner, secrets: dict[str, str | bytes]) -> int:
+    from towline.config.paths import state_dir
+    from towline.engine import reviewing
+
+    async with open_engine(reviewed.cluster) as cluster:
+
+        def send(told: Callable[[Held], None]) -> Awaitable[Job]:
+            return reviewing.confirm(
+                cluster, reviewed, state_dir(), secrets=secrets, patience=manner.patience, told=told
+            )
+
+        return await send_and_follow(cluster, reviewed.job_id, send, manner)
