@@ -62,11 +62,10 @@ def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[Secretly, ...]:
 
 
 async def _review(spec: JobSpec, secrets: Sequence[Secretly], cluster: str | None, *, as_json: bool) -> int:
-    from towline.config.paths import state_dir
     from towline.engine import reviewing
 
     async with open_engine(cluster) as opened:
-        made, plan = await reviewing.review(opened, spec, secrets, state_dir())
+        made, plan = await reviewing.review(opened, spec, secrets)
     lacking = reviewing.missing(made)
     status = PlanRefused.exit_status if plan.failures or lacking else 0
     if as_json:
@@ -135,10 +134,9 @@ def confirm(review_hash: str, *, detach: bool, patience: float | None, no_input:
     Refused when the same words would do something else by now. Confirming a review again follows the job that there
     is already: one review never makes two jobs.
     """
-    from towline.config.paths import state_dir
     from towline.engine import reviewing
 
-    reviewed = reviewing.find(review_hash, state_dir())
+    reviewed = reviewing.find(review_hash)
     given = tuple(secret.option for secret in reviewed.secrets)
     wait = DETACHED_PATIENCE if patience is None and detach else patience
     manner = Manner(
@@ -151,14 +149,11 @@ def confirm(review_hash: str, *, detach: bool, patience: float | None, no_input:
 
 
 async def _confirm(reviewed: Review, manner: Manner, secrets: dict[str, str | bytes]) -> int:
-    from towline.config.paths import state_dir
     from towline.engine import reviewing
 
     async with open_engine(reviewed.cluster) as cluster:
 
         def send(told: Callable[[Held], None]) -> Awaitable[Job]:
-            return reviewing.confirm(
-                cluster, reviewed, state_dir(), secrets=secrets, patience=manner.patience, told=told
-            )
+            return reviewing.confirm(cluster, reviewed, secrets=secrets, patience=manner.patience, told=told)
 
         return await send_and_follow(cluster, reviewed.job_id, send, manner)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from towline.config.paths import state_dir
 from towline.engine.planning.review import HASH_DIGITS, LIFETIME, Review, Secretly, parts_of
 from towline.models.errors import ConfigError, NotFound, PlanRefused, UsageError, WaitTimedOut
 from towline.models.job import JobState
@@ -26,16 +27,13 @@ if TYPE_CHECKING:
 _HASH = re.compile(rf"[0-9a-f]{{{HASH_DIGITS}}}")
 
 
-async def review(
-    cluster: AsyncCluster, spec: JobSpec, secrets: Sequence[Secretly], directory: Path
-) -> tuple[Review, Plan]:
+async def review(cluster: AsyncCluster, spec: JobSpec, secrets: Sequence[Secretly] = ()) -> tuple[Review, Plan]:
     """Plan a job, look at the cluster, and keep what was found, so that it can be confirmed; nothing is sent.
 
     Args:
         cluster: where it would run.
         spec: the job.
         secrets: where the values of its secrets are.
-        directory: the state directory.
 
     Raises:
         TowlineError: the cluster could not be asked, or the review cannot be kept.
@@ -44,7 +42,7 @@ async def review(
     expires = time.time() + LIFETIME
     made = Review(plan.job_id, cluster.profile.name, spec, tuple(secrets), parts_of(plan), expires)
     if not plan.failures and not missing(made):
-        _keep(directory, made)
+        _keep(made)
     return made, plan
 
 
@@ -53,7 +51,7 @@ def missing(made: Review) -> tuple[str, ...]:
     return tuple(secret.name for secret in made.secrets if secret.present is False)
 
 
-def find(wanted: str, directory: Path) -> Review:
+def find(wanted: str) -> Review:
     """The review of that hash.
 
     Raises:
@@ -63,7 +61,7 @@ def find(wanted: str, directory: Path) -> Review:
     """
     if not _HASH.fullmatch(wanted):
         raise UsageError(f"{wanted!r} names no review", fix="Give the hash that `towline review` printed.")
-    path = _folder(directory) / f"{wanted}.json"
+    path = _folder() / f"{wanted}.json"
     try:
         found = Review.from_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -86,7 +84,6 @@ def find(wanted: str, directory: Path) -> Review:
 async def confirm(
     cluster: AsyncCluster,
     reviewed: Review,
-    directory: Path,
     *,
     secrets: Secrets | None = None,
     patience: float | None = None,
@@ -97,7 +94,6 @@ async def confirm(
     Args:
         cluster: the review's cluster.
         reviewed: what was shown.
-        directory: the state directory.
         secrets: as `AsyncCluster.submit` takes them.
         patience: as `AsyncCluster.submit` takes it.
         told: called before each pause.
@@ -108,7 +104,7 @@ async def confirm(
         PlanRefused: the same words would do something else now, or a check fails.
         TowlineError: as `AsyncCluster.submit`.
     """
-    with _alone(_folder(directory) / f"{reviewed.hash}.json"):
+    with _alone(_folder() / f"{reviewed.hash}.json"):
         if job := await _submitted(cluster, reviewed):
             return job
         if reviewed.expires < time.time():
@@ -159,8 +155,8 @@ async def _submitted(cluster: AsyncCluster, reviewed: Review) -> AsyncJob | None
     return job
 
 
-def _keep(directory: Path, made: Review) -> None:
-    folder = _folder(directory)
+def _keep(made: Review) -> None:
+    folder = _folder()
     path = folder / f"{made.hash}.json"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -185,5 +181,5 @@ def _forget_old(folder: Path) -> None:
                 path.unlink()
 
 
-def _folder(directory: Path) -> Path:
-    return directory / "reviews"
+def _folder() -> Path:
+    return state_dir() / "reviews"
