@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import subprocess
 from collections.abc import Iterator
@@ -98,8 +99,12 @@ def test_what_a_registry_refuses_is_told_before_anything_is_submitted(site: Site
     assert "machine registry.lab login puller" in wrong.err
     unknown = site.towline("run", "--image", f"{OPEN}/demo:nosuch", *GPU, "--", "true")
     assert unknown.code == 65
-    assert "404" in unknown.err
-    assert site.jobs() == []
+    assert "manifests/nosuch was answered with 404. Its tags are latest." in unknown.err
+    with fault(lab, "registry-down"):
+        down = site.towline("images", "pull", f"{OPEN}/demo:latest")
+    assert down.code == 73
+    assert "Failed to connect to registry.lab port 5000" in down.err
+    assert site.allocated("batch") == []
     password = (lab.paths.root / "keys" / "registry-password").read_text()
     subprocess.run(
         login, input=password, env=site.towline.env(), text=True, check=True, capture_output=True, timeout=60
@@ -112,8 +117,8 @@ def test_an_import_that_fails_takes_the_waiting_job_with_it_and_tells_enroots_wo
     """Without a client, too: the jobs are submitted one after another, and only then somebody looks."""
     site.towline.environment["TOWLINE_IMAGE_TAGS"] = "reuse"
     asked = {
-        f"{LOCKED}/demo:latest": "Authenticating with user: <anonymous>",
-        f"{OPEN}/demo:nosuch": "manifests/nosuch returned error code: 404 Not Found",
+        f"{LOCKED}/demo:latest": f"<anonymous>; {CREDENTIALS} has no line for registry.lab.",
+        f"{OPEN}/demo:nosuch": "returned error code: 404 Not Found; ",
         "registry.lab:5999/demo:latest": "curl: (7) Failed to connect to registry.lab port 5999",
     }
     jobs = {image: site.towline.submit("--image", image, *GPU, "--", "true") for image in asked}
@@ -153,6 +158,21 @@ def test_a_full_disk_is_told_and_nothing_is_submitted(site: Site, lab: Lab) -> N
     assert full.code == 73, full
     assert "full" in full.err
     assert site.jobs() == []
+
+
+def test_a_disk_that_an_image_fills_is_told_with_how_much_was_free(site: Site, lab: Lab) -> None:
+    """There is room for the import's own records, and not for the image: Enroot's mksquashfs meets the end of it."""
+    ballast = f"{site.cache}-ballast"
+    fill = f"free=$(df --output=avail -B1 /lustre | tail -n 1); fallocate -l $((free - 1000000)) {ballast}"
+    try:
+        as_alice(lab, fill)
+        full = site.towline("images", "pull", f"{OPEN}/demo:latest")
+    finally:
+        as_alice(lab, f"rm -f {ballast}")
+    assert full.code == 73, full
+    assert re.search(rf"[Nn]o space left on device; .*{site.cache} has [0-9.]+ KiB free", full.err)
+    assert [name for name in site.files() if name != "imports"] == []
+    assert site.allocated("batch") == []
 
 
 def test_the_cache_is_listed_verified_and_pruned_but_for_what_is_in_use(site: Site, lab: Lab) -> None:

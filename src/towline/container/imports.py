@@ -10,6 +10,7 @@ from pathlib import Path
 from towline.container.reference import registry_form
 from towline.container.registry import NGC, machine_of
 from towline.models.image import Image
+from towline.models.units import size
 from towline.slurm.calls import Call
 from towline.slurm.preparation import Preparation
 from towline.slurm.scripts import script
@@ -72,7 +73,9 @@ def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
         return Failure(stage, why, 'Set `import_partition` to nodes that have it, or `image_import = "never"`.')
     if stage in ("scratch", "keep") or _SPACE.search("\n".join(found.log)):
         rooms = [_room(end.get(place, "")) for place in ("cache", "scratch")]
-        why = f"{words or 'it could not be written'}; {', '.join(filter(None, rooms))}"
+        made = end.get("made", "")
+        came = f"it had come to {size(int(made))}" if made.isdecimal() and made != "0" else ""
+        why = f"{words or 'it could not be written'}; {', '.join(filter(None, [came, *rooms]))}"
         return Failure("space", why, "Make room there, or set `image_cache` to another directory.")
     if stage == "check":
         return Failure("not-squashfs", "what Enroot made is not a whole squashfs file", "Run it again.")
@@ -106,7 +109,7 @@ def _last_word(log: Sequence[str]) -> str:
 
 def _room(text: str) -> str:
     kib, _, path = text.partition(" ")
-    return f"{path or 'the scratch directory'} has {int(kib) / (1 << 20):.1f} GiB free" if kib.isdecimal() else ""
+    return f"{path or 'the scratch directory'} has {size(int(kib) * 1024)} free" if kib.isdecimal() else ""
 
 
 def _setup(line: str) -> dict[str, bytes | Path]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ NGC = "nvcr.io"
 NGC_AUTHENTICATOR = "authn.nvidia.com"
 NGC_USER = "$oauthtoken"
 _HUB = "registry-1.docker.io"
+_SHOWN_TAGS = 8
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Manifest:
         digest: the manifest's digest, as the registry says it.
         words: curl's own words when it failed.
         curl: whether the login host has curl.
+        tags: those of the repository, where the registry has it but not this tag, and lists them.
     """
 
     url: str
@@ -44,6 +48,7 @@ class Manifest:
     digest: str = ""
     words: str = ""
     curl: bool = True
+    tags: tuple[str, ...] = ()
 
     @property
     def found(self) -> bool:
@@ -131,7 +136,19 @@ def manifest_of(answer: Answer) -> Manifest:
         digest=answer.fact("check", "digest"),
         words=answer.complaints.get("check", ""),
         curl="no-curl" not in answer.facts["check"],
+        tags=answer.all("check", "tag"),
     )
+
+
+def told_tags(wanted: str, tags: Sequence[str]) -> str:
+    """Which tags there are beside the one that was asked for, the likeliest first; empty when there are none."""
+    if not tags:
+        return ""
+    if len(tags) <= _SHOWN_TAGS:
+        return f"Its tags are {', '.join(tags)}."
+    near = difflib.get_close_matches(wanted, tags, _SHOWN_TAGS, cutoff=0.3)
+    shown = dict.fromkeys([*near, *(tag for tag in ("latest",) if tag in tags), *reversed(tags)])
+    return f"It has {len(tags)} tags, among them {', '.join(list(shown)[:_SHOWN_TAGS])}."
 
 
 def _number(answer: Answer, key: str) -> int:

@@ -16,6 +16,7 @@ from towline.container.registry import (
     machine_of,
     parse_login,
     parse_manifest,
+    told_tags,
 )
 from towline.engine.outcomes import expect_done
 from towline.engine.reaching import open_remote
@@ -112,10 +113,13 @@ def problem(found: Manifest, image: str) -> TowlineError | None:
         return _refused(found, image, registry, used)
     if found.code == 404:
         with_ = f" with {used}" if used else ""
+        tags = told_tags(Image.parse(image).tag or "latest", found.tags)
         return NotFound(
             f"{registry} has no image {image}",
-            why=f"{found.url} was answered with 404{with_}.",
-            fix="See that repository and tag are right; some registries say so to users without access, too.",
+            why=" ".join(filter(None, [f"{found.url} was answered with 404{with_}.", tags])),
+            fix="Choose one of its tags."
+            if tags
+            else "See that repository and tag are right; some registries say so to users without access, too.",
         )
     return RemoteFault(f"{registry} answered {found.code}", why=found.url, fix="Try again in a while.")
 

@@ -56,11 +56,12 @@ def ended(*log: str, stage: str = "import", **end: str) -> Preparation:
             ended(
                 "[INFO] Creating…",
                 "Write failed because No space left on device",
+                made="3221225472",
                 cache="2097152 /c",
                 scratch="1048576 /s",
             ),
             "space",
-            "Write failed because No space left on device; /c has 2.0 GiB free, /s has 1.0 GiB free",
+            "on device; it had come to 3.0 GiB, /c has 2.0 GiB free, /s has 1.0 GiB free",
             "image_cache",
         ),
         (ended("mv: Disk quota exceeded", stage="keep"), "space", "Disk quota exceeded", "Make room"),

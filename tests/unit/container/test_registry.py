@@ -17,6 +17,7 @@ from towline.container.registry import (
     machine_of,
     parse_login,
     parse_manifest,
+    told_tags,
 )
 from towline.models.image import Image
 from towline.slurm.doctor import Credentials
@@ -145,3 +146,21 @@ def test_what_came_back_is_read() -> None:
     assert (found.found, found.first, found.line, found.words) == (True, 401, "r me", "curl: x")
     with pytest.raises(ValueError, match="broke off"):
         parse_manifest("@fact check\n>url x\n")
+
+
+MONTHS = tuple(f"{year}.{month:02}-py3" for year in range(20, 27) for month in range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "tags", "told"),
+    [
+        ("x", (), ""),
+        ("latest", ("1.0", "1.1"), "Its tags are 1.0, 1.1."),
+        ("24.07", ("latest", *MONTHS), "It has 85 tags, among them 24.07-py3, "),
+        ("nightly", ("latest", *MONTHS), "It has 85 tags, among them latest, 26.12-py3, 26.11-py3, "),
+    ],
+)
+def test_which_tags_there_are_is_told_with_the_likeliest_first(wanted: str, tags: tuple[str, ...], told: str) -> None:
+    said = told_tags(wanted, tags)
+    assert said.startswith(told)
+    assert said.count(",") < 10

@@ -6,9 +6,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from towline.container.imports import Failure, failure_of, imports_of_call
+from towline.container.registry import check_call, parse_manifest
+from towline.engine.registry import problem
 from towline.engine.session import Session
 from towline.engine.watching.verdict import ENDS
-from towline.models.errors import TowlineError
+from towline.models.errors import TowlineError, Unreachable
 from towline.models.image import Image
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Ending
@@ -29,10 +31,11 @@ async def _with_reason(session: Session, record: JobRecord) -> JobRecord:
         imports = await imports_of(session, record)
     except (TowlineError, ValueError):  # the reason is a help, and must not stand in the way of the end
         return record
-    failures = [(each, found) for each in imports if (found := failure_of(Image.parse(each.reference), each))]
+    failures = [(each.reference, found) for each in imports if (found := failure_of(Image.parse(each.reference), each))]
     if not failures:
         return record
-    return dataclasses.replace(record, note="; ".join(sentence(*each) for each in failures))
+    told = [sentence(reference, await explained(session, reference, failure)) for reference, failure in failures]
+    return dataclasses.replace(record, note="; ".join(told))
 
 
 async def imports_of(session: Session, record: JobRecord) -> tuple[Preparation, ...]:
@@ -49,6 +52,24 @@ async def imports_of(session: Session, record: JobRecord) -> tuple[Preparation, 
     )
 
 
-def sentence(found: Preparation, failure: Failure) -> str:
+async def explained(session: Session, reference: str, failure: Failure) -> Failure:
+    """A failure with what the registry says now, where Enroot does not say enough.
+
+    Enroot (4.1) names neither the file that has no line for a registry nor the tags that there are. One round trip.
+    """
+    if failure.kind not in ("credentials", "not-found"):
+        return failure
+    try:
+        outcome = await session.call(check_call(Image.parse(reference), session.profile.setup))
+        found = parse_manifest(outcome.stdout.decode("utf-8", "replace"))
+    except (TowlineError, ValueError):
+        return failure
+    error = problem(found, reference) if found.curl else None
+    if error is None or isinstance(error, Unreachable):
+        return failure
+    return dataclasses.replace(failure, why=f"{failure.why}; {error.why}", fix=error.fix)
+
+
+def sentence(reference: str, failure: Failure) -> str:
     """A failed import for a person, with what to do."""
-    return f"its image {found.reference} could not be imported: {failure.why} ({failure.fix})"
+    return f"its image {reference} could not be imported: {failure.why} ({failure.fix})"

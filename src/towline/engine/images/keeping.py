@@ -22,6 +22,7 @@ from towline.container.housekeeping import (
     to_prune,
 )
 from towline.container.imports import failure_of
+from towline.engine.images.diagnosis import explained
 from towline.engine.images.importing import import_job, look
 from towline.engine.images.preparing import cache_of, decide, find
 from towline.engine.outcomes import check_ending, last_words
@@ -161,6 +162,7 @@ async def _made(session: Session, planned: PlannedImage, told: Callable[[ImportN
             heard = time.monotonic()
         failure = failure_of(Image.parse(planned.reference), found)
         if failure and (found.end or time.monotonic() - heard > _LAG):  # its last record may be on its way
+            failure = await explained(session, planned.reference, failure)
             raise StagingFailed(
                 f"the import of {planned.reference} failed (Slurm job {found.slurm_id or job})",
                 why=failure.why,

@@ -18,10 +18,13 @@ image_uri='' image_arch='' image_name='' image_notes=''
 part=$cache/.$image_name.$SLURM_JOB_ID.part
 scratch='' reporter=''
 
-# fail STAGE CODE: the last record, and what Enroot said for people who read the job's own log.
+# fail STAGE CODE: the last record, and what Enroot said for people who read the job's own log. Where the image has filled
+# the disk there is room for the record only when it is gone.
 fail() {
     [ ! -f "$here/log" ] || cat "$here/log" >&2
-    put end "code=$2" "stage=$1" "cache=$(room "$cache") $cache" "scratch=$(room "${scratch:-/tmp}") ${scratch%/*}" "host=$(uname -n)"
+    made=$(stat -c %s "$part" 2>/dev/null)
+    rm -f "$part"
+    put end "made=${made:-0}" "code=$2" "stage=$1" "cache=$(room "$cache") $cache" "scratch=$(room "${scratch:-/tmp}") ${scratch%/*}" "host=$(uname -n)"
     exit "$failed"
 }
 

@@ -62,6 +62,16 @@ netrc() {
 header() { sed -n "s/^$1: *\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" ./head | tail -n 1; }
 part() { printf '%s' "$tl_challenge" | sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p"; }
 
+# manifest CONFIG: asks for it with that curl configuration; where it is not there, for the tags that the repository has.
+manifest() {
+    fetch -- "$tl_base$tl_url" <"$1"
+    if [ "$tl_status" -eq 0 ] && [ "$tl_code" = 404 ]; then
+        curl --silent --fail --location --connect-timeout 10 --max-time 30 --max-filesize 4000000 --config - --output ./tags \
+            -- "$tl_base${tl_url%/manifests/*}/tags/list?n=5000" <"$1" 2>/dev/null || return 0
+        tr ',[]' '\n' <./tags | sed -n 's/^[[:space:]]*"\([A-Za-z0-9_][A-Za-z0-9_.-]*\)"[[:space:]]*$/>tag \1/p' | head -n 5000
+    fi
+}
+
 # bearer: gets a token and asks again.
 bearer() {
     tl_realm=$(part realm)
@@ -78,7 +88,7 @@ bearer() {
     printf '>realm %s\n>line %s\n>token %s\n' "$tl_at" "$tl_line" "$tl_code"
     [ "$tl_status" -eq 0 ] && [ "$tl_code" = 200 ] || return 0
     tr ',' '\n' <./body | sed -n 's/.*"\(access_\)\{0,1\}token" *: *"\([^"]*\)".*/header = "Authorization: Bearer \2"/p' | head -n 1 >./config
-    fetch -- "$tl_base$tl_url" <./config
+    manifest ./config
     rm -f ./config
 }
 
@@ -88,7 +98,7 @@ basic() {
     [ -n "$tl_line" ] || return 0
     # shellcheck disable=SC2086
     login $tl_line config >./config
-    fetch -- "$tl_base$tl_url" <./config
+    manifest ./config
     rm -f ./config
 }
 
@@ -104,12 +114,12 @@ check_manifest() {
     fi
     [ -n "$tl_enroot_conf" ] || find_enroot_conf
     tl_base=https://$tl_registry
-    fetch -- "$tl_base$tl_url" </dev/null
+    manifest /dev/null
     if [ "$tl_status" -ne 0 ]; then
         case $(enroot_setting ENROOT_ALLOW_HTTP no) in
         y | yes | true | 1 | Y | YES | TRUE)
             tl_base=http://$tl_registry
-            fetch -- "$tl_base$tl_url" </dev/null
+            manifest /dev/null
             ;;
         esac
     fi
