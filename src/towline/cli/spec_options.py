@@ -65,6 +65,7 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--label", "labels", "A name and text of your own.", "NAME=TEXT", many=True, pairs=True),
     ),
     "Ending and starting again": (
+        SpecOption("--status-decides", "status_decides", "FAILURE as the last word in status.json fails the job."),
         SpecOption("--restart", "restart", "Start again after node faults and preemption, or not.", "on-fault|never"),
         SpecOption("--retries", "retries", "Most new starts that faults may cost.", "N", number=True),
         SpecOption("--signal", "signal", "Signal to every rank before the time is over.", "NAME"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE jobs (
@@ -80,3 +82,27 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     """,
 )
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the store to the newest step.
+
+    Raises:
+        sqlite3.DatabaseError: it was written by a newer version.
+    """
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise sqlite3.DatabaseError("the store was written by a newer version of Towline; update this one")
+    if version == len(MIGRATIONS):
+        return
+    db.execute("BEGIN EXCLUSIVE")
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for step in MIGRATIONS[version:]:
+            for statement in filter(str.strip, step.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -20,7 +20,7 @@ from typing import Any
 
 from towline.engine import history
 from towline.engine.history import Happened
-from towline.engine.migrations import MIGRATIONS
+from towline.engine.migrations import migrate
 from towline.engine.planning.estimating import Wait
 from towline.models.errors import ConfigError
 from towline.models.event import EventKind, JobEvent
@@ -39,6 +39,8 @@ RECENT = 200
 _NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
 _JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
 _ATTEMPT = tuple(field.name for field in fields(Attempt))
+_TOGETHER = 500
+"""Jobs that are read with one query."""
 _CHANGING = ("state", "note", "tasks", "progress")
 """Columns of a job that change after its submission."""
 _ENDED = tuple(state.value for state in JobState if state.ended)
@@ -65,6 +67,7 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self._borrowed: tempfile.TemporaryDirectory[str] | None = None
+        self._writes = 0
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._network = _is_network(directory)
@@ -105,7 +108,7 @@ class Store:
         if not self._network:
             db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        _migrate(db)
+        migrate(db)
         return db
 
     def close(self) -> None:
@@ -121,6 +124,7 @@ class Store:
         Raises:
             ConfigError: the file cannot be written.
         """
+        self._writes += 1
         try:
             self._db.execute("BEGIN IMMEDIATE")
             yield self._db
@@ -131,6 +135,15 @@ class Store:
             if isinstance(error, sqlite3.OperationalError):
                 raise self._unwritable(str(error)) from error
             raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection, None, None]:
+        """One transaction that reads: what is seen in it is of one moment."""
+        self._db.execute("BEGIN")
+        try:
+            yield self._db
+        finally:
+            self._db.execute("COMMIT")
 
     def _unwritable(self, why: str) -> ConfigError:
         return ConfigError(
@@ -157,34 +170,30 @@ class Store:
             _mark_changed(db, record.id)
             history.append(db, record, [Happened(EventKind.CREATED, {"command": record.command})])
 
-    def save(self, *records: JobRecord, seen: float | None = None) -> None:
+    def save(self, *records: JobRecord, seen: float | None = None) -> tuple[JobRecord, ...]:
         """Write what is known now, with an event for each change; a job that has ended never gets another state.
 
         Args:
             records: the jobs.
             seen: when the look began that this was learnt from, in seconds since 1970. What a later look has shown
                 stays then.
+
+        Returns:
+            The jobs as they are in the store afterwards; those that are not there as they were given.
         """
         with self.writing() as db:
-            for record in records:
-                self._save(db, record, seen)
+            known = self._known([record.id for record in records])
+            return tuple(_saved(db, record, known.get(record.id), seen) for record in records)
 
-    def _save(self, db: sqlite3.Connection, record: JobRecord, seen: float | None) -> None:
-        before = next(iter(self._select("WHERE id = ?", (record.id,))), None)
-        if before is None or before.state.ended or (seen is not None and self._seen(record.id) > seen):
-            return
-        if seen is not None:
-            db.execute("UPDATE jobs SET seen = ? WHERE id = ?", (seen, record.id))
-        if record == before:
-            return
-        values = {name: _job_values(record)[name] for name in ("id", *_CHANGING)}
-        db.execute(f"UPDATE jobs SET {', '.join(f'{name} = :{name}' for name in _CHANGING)} WHERE id = :id", values)  # noqa: S608
-        _put_attempts(db, record)
-        _mark_changed(db, record.id)
-        history.append(db, record, history.changes(before, record))
-
-    def _seen(self, job_id: str) -> float:
-        return float(self._db.execute("SELECT seen FROM jobs WHERE id = ?", (job_id,)).fetchone()["seen"])
+    def _known(self, ids: Sequence[str]) -> dict[str, tuple[JobRecord, float]]:
+        """The jobs, and from when their newest change is."""
+        found: dict[str, tuple[JobRecord, float]] = {}
+        for start in range(0, len(ids), _TOGETHER):
+            some = ids[start : start + _TOGETHER]
+            where = f"WHERE id IN ({', '.join('?' * len(some))})"
+            seen = {row["id"]: row["seen"] for row in self._db.execute(f"SELECT id, seen FROM jobs {where}", some)}  # noqa: S608
+            found |= {record.id: (record, seen[record.id]) for record in self._select(where, some)}
+        return found
 
     def remove(self, job_ids: Iterable[str]) -> None:
         """Forget jobs."""
@@ -225,16 +234,13 @@ class Store:
         records = self._jobs("WHERE cluster = ? AND changed >= ? ORDER BY id", (cluster, mark)) if newest else ()
         return records, newest
 
-    def version(self) -> int:
-        """A number that is another one whenever another process has written something; costs next to nothing."""
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
+    def version(self) -> tuple[int, int]:
+        """Something that is different whenever this or another process has written; costs next to nothing."""
+        return self._writes, int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _jobs(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
-        self._db.execute("BEGIN")
-        try:
+        with self.reading():
             return self._select(where, values)
-        finally:
-            self._db.execute("COMMIT")
 
     def _select(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
         rows = self._db.execute(f"SELECT * FROM jobs {where}", values).fetchall()  # noqa: S608
@@ -311,23 +317,22 @@ def _wait(spec: dict[str, Any], seconds: int) -> Wait:
     return Wait(seconds, tuple(spec.get("partition", ())), nodes, nodes * int(wanted.get("gpus_per_node", 0)))
 
 
-def _migrate(db: sqlite3.Connection) -> None:
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(MIGRATIONS):
-        raise sqlite3.DatabaseError("the store was written by a newer version of Towline; update this one")
-    if version == len(MIGRATIONS):
-        return
-    db.execute("BEGIN EXCLUSIVE")
-    try:
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        for step in MIGRATIONS[version:]:
-            for statement in filter(str.strip, step.split(";")):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
+def _saved(
+    db: sqlite3.Connection, record: JobRecord, known: tuple[JobRecord, float] | None, seen: float | None
+) -> JobRecord:
+    """Write a job that has changed since `known`; the result is the job as it is in the store then."""
+    if known is None:
+        return record
+    before, changed = known
+    if record == before or before.state.ended or (seen is not None and changed > seen):
+        return before
+    columns = (*_CHANGING, "seen")
+    values = {"id": record.id, "seen": seen or changed, **{name: _job_values(record)[name] for name in _CHANGING}}
+    db.execute(f"UPDATE jobs SET {', '.join(f'{name} = :{name}' for name in columns)} WHERE id = :id", values)  # noqa: S608
+    _put_attempts(db, record)
+    _mark_changed(db, record.id)
+    history.append(db, record, history.changes(before, record))
+    return record
 
 
 def _record(row: sqlite3.Row, attempts: Sequence[Attempt]) -> JobRecord:

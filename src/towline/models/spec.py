@@ -90,6 +90,8 @@ class JobSpec(Model):
         restart: `on-fault` lets Slurm start the job again after node faults and preemption; `never` does not;
             what the profile says when not given.
         retries: the most new starts that faults may cost.
+        status_decides: whether a job that ended with code 0 has failed when the last word in its `status.json` (in the
+            results directory) is FAILURE; yes under the preset `tao`, no elsewhere, when not given.
         resume: how the command goes on where it stopped; without it a job that ran out of time is over.
         log_per: `rank` gives each rank log files of its own: it is always known whose words these are, and hundreds of
             ranks do not write through one process. `node` gives each node some; `job` has all in one. What the profile
@@ -135,6 +137,7 @@ class JobSpec(Model):
     grace: Grace | None = None
     restart: Literal["on-fault", "never"] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 10
+    status_decides: bool | None = None
     resume: Resume | None = None
     log_per: LogPer | None = None
     mail: Mail | None = None

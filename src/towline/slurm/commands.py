@@ -39,15 +39,21 @@ def sbatch(script: str, dependency: str = "") -> tuple[str, ...]:
     return ("sbatch", "--parsable", *waits, script)
 
 
-def squeue(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
-    """Ask for these jobs, also those that ended within the controller's MinJobAge; `scripts/poll.sh` does the same."""
-    options = ("--noheader", "--all", "--states=all", f"--format={SQUEUE_FORMAT}")
+def squeue(ids: Iterable[str], cluster: str = "", user: str = "") -> tuple[str, ...]:
+    """Ask for these jobs, also those that ended within the controller's MinJobAge; `scripts/poll.sh` does the same.
+
+    Args:
+        ids: Slurm's ids.
+        cluster: for `-M`; empty for the one that answers by itself.
+        user: whose jobs; anybody's when empty.
+    """
+    options = (*_of(user), "--noheader", "--all", "--states=all", f"--format={SQUEUE_FORMAT}")
     return ("squeue", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 
-def sacct(ids: Iterable[str], cluster: str = "") -> tuple[str, ...]:
+def sacct(ids: Iterable[str], cluster: str = "", user: str = "") -> tuple[str, ...]:
     """Ask accounting for these jobs' allocations, with the runs before a requeue; `scripts/poll.sh` does the same."""
-    options = ("--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={SACCT_FIELDS}")
+    options = (*_of(user), "--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={SACCT_FIELDS}")
     return ("sacct", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 
@@ -83,6 +89,10 @@ def chunks(ids: Iterable[str]) -> tuple[tuple[str, ...], ...]:
         current.append(job_id)
         size += len(job_id) + 1
     return (*lists, tuple(current)) if current else tuple(lists)
+
+
+def _of(user: str) -> tuple[str, ...]:
+    return (f"--user={user}",) if user else ()
 
 
 def _at(cluster: str) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ _JOB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SLURM_ID = re.compile(r"\d+(?:[_+]\d+)?")
 _CLUSTER = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*)?")
 _KEY = re.compile(r"[a-z_]+")
+_BUSY = re.compile(r"temporarily unable|rate limit|RPC limit|busy|timed out on send/recv|try again", re.IGNORECASE)
+"""Slurm's words for a controller that has too much to do; limits on requests came with 23.02 (slurm.conf(5))."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class AttemptFiles:
         end: what the supervisor wrote at its end; None before.
         first_exit: rank that failed by itself first, as the prelude wrote it, else empty.
         awaits: what is made for the job, which has not begun.
+        report: the end of `status.json` in the job's results directory; empty when there is none.
+        reported: whether this attempt has written there, not an earlier one.
     """
 
     present: bool = False
@@ -122,6 +126,8 @@ class AttemptFiles:
     end: Mapping[str, str] | None = None
     first_exit: str = ""
     awaits: tuple[Awaited, ...] = ()
+    report: str = ""
+    reported: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ class PollAnswer:
         queue: rows of squeue by (cluster, id).
         accounting: rows of sacct by (cluster, id).
         attempts: files by (job id, attempt, number of an array's task or None).
+        now: the time on the cluster's clock, in seconds since 1970; None when it did not say.
     """
 
     complete: bool
@@ -141,6 +148,17 @@ class PollAnswer:
     queue: Mapping[tuple[str, str], QueueRow]
     accounting: Mapping[tuple[str, str], JobHistory]
     attempts: Mapping[tuple[str, int, int | None], AttemptFiles]
+    now: int | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether Slurm said that it has too much to do."""
+        return any(query.exit_code and _BUSY.search(query.error) for query in self.queries)
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether the queue could not be asked."""
+        return any(query.command == "squeue" and not query.answered for query in self.queries)
 
     def row(self, slurm: SlurmId) -> QueueRow | None:
         """The job's row in the queue; it may have ended a little while ago.
@@ -204,8 +222,10 @@ def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] 
         ValueError: an id has a form that no id has.
     """
     arrays = {target.slurm for target in targets if target.slurm and target.array}
+    foreign = {target.slurm for target in targets if target.slurm and target.job_id is None}
     queries = [
-        f"{cluster or '-'} {','.join(ids)} {','.join(each for each in ids if SlurmId(each, cluster) in arrays) or '-'}"
+        f"{cluster or '-'} {','.join(ids)} {','.join(each for each in ids if SlurmId(each, cluster) in arrays) or '-'} "
+        f"{'any' if any(SlurmId(each, cluster) in foreign for each in ids) else 'own'}"
         for cluster, ids in _by_cluster([target.slurm for target in targets if target.slurm])
     ]
     attempts = [
@@ -245,6 +265,7 @@ def parse_poll(stdout: str) -> PollAnswer:
             for job_id, history in parse_sacct(out).items()
         },
         attempts=_attempts(frames),
+        now=next((int(frame.head[1]) for frame in frames if _is_now(frame)), None),
     )
 
 
@@ -266,6 +287,10 @@ def _is_query(frame: Frame) -> bool:
     return frame.kind == "query" and len(frame.head) == 5 and frame.head[1].isdecimal()
 
 
+def _is_now(frame: Frame) -> bool:
+    return frame.kind == "now" and len(frame.head) == 2 and frame.head[1].isdecimal()
+
+
 def _query(frame: Frame) -> Query:
     _, code, command, cluster, ids = frame.head
     return Query(command, plain_id(cluster), tuple(ids.split(",")), int(code), frame.err)
@@ -277,6 +302,9 @@ def _attempts(frames: Sequence[Frame]) -> dict[tuple[str, int, int | None], Atte
         if frame.kind == "file" and len(frame.head) == 5:
             _, *which, name = frame.head
             files.setdefault(tuple(which), {})[name] = frame.out
+        elif frame.kind == "report" and len(frame.head) == 4:
+            _, job, attempt, fresh = frame.head
+            files.setdefault((job, attempt, "-"), {}).update(report=frame.out, reported=fresh)
     awaits: dict[str, list[Awaited]] = {}
     for frame in frames:
         if frame.kind == "await" and len(frame.head) == 2:
@@ -315,6 +343,8 @@ def _files(frame: Frame, content: Mapping[str, str], awaits: Sequence[Awaited]) 
         end=_pairs(content.get("end")),
         first_exit=content.get("exit/first", "").strip(),
         awaits=tuple(awaits),
+        report=content.get("report", ""),
+        reported=content.get("reported") == "yes",
     )
 
 

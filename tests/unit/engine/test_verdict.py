@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, with_new_attempts
+from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report, with_new_attempts
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles
@@ -162,6 +162,21 @@ def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     twice = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=3)))
     assert [(each.number, each.slurm_state) for each in twice.attempts] == [(1, "REQUEUED"), (2, "REQUEUED"), (3, "")]
     assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1))) == known()
+
+
+def test_a_report_of_failure_fails_a_job_that_slurm_calls_completed() -> None:
+    text = '{"status": "RUNNING", "epoch": 3}\n{"status": "FAILURE", "message": "CUDA went away"}\n'
+    reported = dataclasses.replace(DONE, report=text, reported=True)
+    done = conclude(known(), Evidence(reported, queue("COMPLETED")), NOW)
+    assert (done.state, done.progress and done.progress.epoch) == (JobState.SUCCEEDED, 3)
+    failed = failed_by_report(done, reported)
+    assert (failed.state, failed.exit_code) == (JobState.FAILED, None)
+    assert "CUDA went away" in failed.note
+    stale = dataclasses.replace(reported, reported=False)
+    assert failed_by_report(done, stale) is done
+    went_well = dataclasses.replace(reported, report='{"status": "SUCCESS"}')
+    done = conclude(known(), Evidence(went_well, queue("COMPLETED")), NOW)
+    assert failed_by_report(done, went_well) is done
 
 
 @pytest.mark.parametrize(

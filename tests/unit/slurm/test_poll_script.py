@@ -131,6 +131,58 @@ def test_accounting_that_fails_or_is_off(watch: Watch) -> None:
     assert (query.answered, query.accounting_off) == (True, True)
 
 
+def test_an_id_that_slurm_has_given_to_somebody_else_is_not_the_jobs(watch: Watch) -> None:
+    watch.slurm.add(41, "a", RUNNING, "COMPLETED|0:0|1|2|3|node1")
+    (watch.slurm.state / "job.41" / "owner").write_text("4711")
+    answer = watch.poll(at("j1", "41"))
+    assert (answer.row(SlurmId("41")), answer.history(SlurmId("41"))) == (None, None)
+    foreign = watch.poll(PollTarget(None, 1, SlurmId("41")))
+    assert foreign.row(SlurmId("41")) is not None
+
+
+def test_what_a_job_says_of_its_progress_comes_along(watch: Watch) -> None:
+    first = watch.attempt("j1", start="slurm_id=41\n")
+    (watch.root / "jobs/j1/results/train").mkdir(parents=True)
+    (watch.root / "jobs/j1/results/train/status.json").write_text('{"a": 1}\n@end\n{"b"')
+    watch.attempt("j2", start="slurm_id=42\n")
+    (watch.root / "jobs/j2/results").mkdir()
+    (watch.root / "jobs/j2/results/status.json").symlink_to("/etc/passwd")
+    answer = watch.poll(at("j1"), at("j2"))
+    files = answer.attempts["j1", 1, None]
+    assert (files.report.splitlines()[:3], files.reported) == (['{"a": 1}', "@end", '{"b"'], True)
+    assert answer.attempts["j2", 1, None].report == ""
+    second = watch.attempt("j1", 2, start="slurm_id=41\n")
+    os.utime(second / "start", (2_000_000_000, 2_000_000_000))
+    assert not watch.poll(at("j1", attempt=2)).attempts["j1", 2, None].reported
+    os.utime(second / "start", (1, 1))
+    assert watch.poll(at("j1", attempt=2)).attempts["j1", 2, None].reported
+    assert first.is_dir()
+
+
+def test_long_reports_come_from_their_end(watch: Watch) -> None:
+    watch.attempt("j1", start="slurm_id=41\n")
+    (watch.root / "jobs/j1/results").mkdir()
+    (watch.root / "jobs/j1/results/status.json").write_text('{"epoch": 1}\n' * 100_000 + '{"epoch": 2}\n')
+    report = watch.poll(at("j1")).attempts["j1", 1, None].report
+    assert len(report) < 17_000
+    assert report.strip().endswith('{"epoch": 2}')
+
+
+@pytest.mark.parametrize(
+    ("error", "busy"),
+    [
+        ("slurm_load_jobs error: Slurm temporarily unable to accept job, sleeping and retrying", True),
+        ("slurm_load_jobs error: Socket timed out on send/recv operation", True),
+        (AWAY, False),
+    ],
+)
+def test_a_controller_that_has_too_much_to_do_is_told_apart(watch: Watch, error: str, busy: bool) -> None:
+    watch.slurm.set(squeue_fails=error)
+    answer = watch.poll(at("j1", "41"))
+    assert (answer.busy, answer.unanswered) == (busy, True)
+    assert answer.now
+
+
 def test_other_clusters_are_asked_by_name(watch: Watch) -> None:
     watch.slurm.add(41, "a", RUNNING)
     answer = watch.poll(at("j1", "41", "gpu"), at("j2", "41"))

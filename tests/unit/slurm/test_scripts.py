@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -57,7 +58,8 @@ def test_the_scripts_run_the_same_command_lines(tmp_path: Path) -> None:
     slurm.run(poll_call("/nowhere", targets), tmp_path / "poll")
     slurm.run(cancel_call("/nowhere", "", [SlurmId("1", "gpu"), SlurmId("2")]), tmp_path / "cancel")
     for command in (commands.squeue, commands.sacct):
-        asked = [command(["1"], "gpu"), command(["2", "3"])]
+        me = str(os.getuid())
+        asked = [command(["1"], "gpu", me), command(["2", "3"], user=me)]
         assert slurm.calls(asked[0][0]) == [" ".join(words[1:]) for words in asked]
     assert set(slurm.calls("scancel")) == {" ".join(commands.scancel(["1"], "gpu")[1:]), "2"}
 

@@ -65,6 +65,7 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
             "qos": spec.qos or profile.qos,
             "restart": spec.restart or profile.restart,
             "log_per": spec.log_per or profile.log_per,
+            "status_decides": profile.preset == tao.NAME if spec.status_decides is None else spec.status_decides,
             "mounts": merge_mounts(profile.mounts, _inputs(spec), spec.mounts),
             "mail": spec.mail or (Mail(user=profile.mail_user, types=("ALL",)) if profile.mail_user else None),
             "comment": join_comments(profile.comment, spec.comment),

@@ -16,6 +16,7 @@ from towline.engine.watching.verdict import (
     Evidence,
     conclude,
     evidence_of,
+    failed_by_report,
     slurm_id_of,
     with_new_attempts,
 )
@@ -77,16 +78,37 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> tuple[JobRecor
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: nothing was learnt, and nothing changed.
     """
+    return (await look(session, records)).records
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """What one look has shown.
+
+    Attributes:
+        records: the jobs as they are known now, in the order in which they were given.
+        answer: what the queue said; None when there was nothing to ask for.
+    """
+
+    records: tuple[JobRecord, ...]
+    answer: PollAnswer | None = None
+
+
+async def look(session: Session, records: Sequence[JobRecord]) -> Look:
+    """The same as `poll`, with what the queue said besides."""
     known = {record.reference: record for record in records}
     alive = [_open(record) for record in known.values() if not record.state.ended or _unseen(record)]
-    if alive:
-        answer = await ask(session, [_target(record) for record in alive])
-        grown = [with_new_attempts(record, evidence_of(answer, record)) for record in alive]
-        requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
-        known |= await _learn(session, [new for old, new in zip(alive, grown, strict=True) if new is old], answer)
-        if requeued:
-            known |= await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]))
-    return tuple(_of(record, known[record.reference]) for record in records)
+    if not alive:
+        return Look(tuple(records))
+    begun = time.time()
+    answer = await ask(session, [_target(record) for record in alive])
+    grown = [with_new_attempts(record, evidence_of(answer, record)) for record in alive]
+    requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
+    same = [new for old, new in zip(alive, grown, strict=True) if new is old]
+    known |= await _learn(session, same, answer, begun)
+    if requeued:
+        known |= await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]), begun)
+    return Look(tuple(_of(record, known[record.reference]) for record in records), answer)
 
 
 def _of(before: JobRecord, after: JobRecord) -> JobRecord:
@@ -128,7 +150,9 @@ def _target(record: JobRecord) -> PollTarget:
     return PollTarget(record.id, attempt.number, slurm, record.task, array=record.tasks is not None)
 
 
-async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAnswer) -> dict[str, JobRecord]:
+async def _learn(
+    session: Session, records: Sequence[JobRecord], answer: PollAnswer, begun: float
+) -> dict[str, JobRecord]:
     """Write down what is known now; the result is the jobs by what names them."""
     found = [(record, evidence_of(answer, record)) for record in records]
     known = [(await _concluded(session, record, evidence, answer), evidence) for record, evidence in found]
@@ -137,12 +161,11 @@ async def _learn(session: Session, records: Sequence[JobRecord], answer: PollAns
         session, [record for record, evidence in known if evidence.files.secrets and record.task is None]
     )
     explained = await with_reasons(session, [record for record, _ in known])
-    known = [(record, evidence) for record, (_, evidence) in zip(explained, known, strict=True)]
-    now = {record.reference: record for record, _ in known}
-    for record, evidence in known:
-        if record.task is None:
-            record = dataclasses.replace(record, note=_with_kept(record, kept))
-            now[record.reference] = await _write_down(session, record, contested=evidence.files.contested)
+    contested = {record.id for record, evidence in known if evidence.files.contested and record.task is None}
+    now = {record.reference: record for record in explained}
+    jobs = [dataclasses.replace(each, note=_with_kept(each, kept)) for each in explained if each.task is None]
+    for job in session.store.save(*jobs, seen=begun):
+        now[job.id] = await _settled(session, job, contested=job.id in contested)
     return now
 
 
@@ -150,16 +173,21 @@ async def _concluded(session: Session, record: JobRecord, evidence: Evidence, an
     slurm = slurm_id_of(record.last, evidence.files)
     if record.tasks is not None and slurm is not None:
         return await _count_tasks(session, record, slurm, answer)
-    return conclude(record, evidence, time.time())
+    record = conclude(record, evidence, time.time())
+    judged = failed_by_report(record, evidence.files)
+    if judged is not record and record.task is None and session.store.spec(record.id).status_decides:
+        return judged
+    return record
 
 
-async def _write_down(session: Session, record: JobRecord, *, contested: bool) -> JobRecord:
-    if record != session.store.job(record.id):
-        session.store.save(record)
+async def _settled(session: Session, record: JobRecord, *, contested: bool) -> JobRecord:
+    """The job as the store has it, when it is not known yet whether Slurm has it, or two jobs of it were made."""
     if record.state is JobState.SUBMITTING:
         await recover(session, record)
     elif contested and not record.state.ended:
         await settle_contest(session, record)
+    else:
+        return record
     return session.store.job(record.id) or record
 
 

@@ -16,6 +16,7 @@ from towline.models.units import duration, size
 from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles, Awaited, PollAnswer
 from towline.slurm.reasons import explain_reason
+from towline.storage.reports import parse_report
 
 GRACE_SECONDS = 300.0
 """How long a job may be in neither queue nor accounting before its end is inferred; accounting lags by seconds."""
@@ -111,8 +112,26 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
     elif evidence.absent and (now - record.created > GRACE_SECONDS or _never_began(record, evidence)):
         return _vanished(record, attempt, evidence)
     state = JobState.PENDING if state is JobState.SUBMITTING else state
-    record = dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt))
+    record = dataclasses.replace(
+        record,
+        state=state,
+        attempts=(*record.attempts[:-1], attempt),
+        progress=parse_report(evidence.files.report) or record.progress,
+    )
     return dataclasses.replace(record, note=note_of(record, evidence))
+
+
+def failed_by_report(record: JobRecord, files: AttemptFiles) -> JobRecord:
+    """A job that ended well for Slurm, but says itself that it failed: TAO's container exits with 0 then.
+
+    What an earlier attempt has written does not count.
+    """
+    said = record.progress
+    if record.state is not JobState.SUCCEEDED or not files.reported or said is None or said.word != "FAILURE":
+        return record
+    attempt = dataclasses.replace(record.last, exit_code=None, exit_source="")
+    note = f"its status.json says FAILURE{f': {said.message}' if said.message else ''}"
+    return dataclasses.replace(record, state=JobState.FAILED, note=note, attempts=(*record.attempts[:-1], attempt))
 
 
 def _with_components(attempt: Attempt, before: Sequence[Component], now: Sequence[Component]) -> Attempt:

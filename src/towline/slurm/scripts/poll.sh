@@ -1,8 +1,9 @@
 #!/bin/sh
 # poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS: looks at any number of attempts.
-# ./queries has a line `CLUSTER ID,ID,… ARRAY,ARRAY,…` for each query (`-` for the cluster that answers by itself, and for no
-# arrays among the ids), ./accounts a line `CLUSTER ARRAY,ARRAY,…` for arrays that accounting is asked for, too. ./jobs
-# has a line `JOB ATTEMPT TASK` for each attempt whose files are wanted (`-` for a job that is no task of an array).
+# ./queries has a line `CLUSTER ID,ID,… ARRAY,ARRAY,… WHOSE` for each query (`-` for the cluster that answers by itself, and
+# for no arrays among the ids; WHOSE is `own`, or `any` when jobs of others are asked for, too), ./accounts a line
+# `CLUSTER ARRAY,ARRAY,…` for arrays that accounting is asked for, too. ./jobs has a line `JOB ATTEMPT TASK` for each
+# attempt whose files are wanted (`-` for a job that is no task of an array).
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
@@ -72,17 +73,21 @@ fold() {
         }' ./ask.out >./ask.folded && mv ./ask.folded ./ask.out
 }
 
-# query CLUSTER IDS ARRAYS: the queue, then accounting for what is no longer alive there. A controller that is away takes
-# nine seconds to fail, so a cluster that did not answer is not asked again in this poll.
+# query CLUSTER IDS ARRAYS WHOSE: the queue, then accounting for what is no longer alive there. A controller that is away takes
+# nine seconds to fail, so a cluster that did not answer is not asked again in this poll. Ids come again, and then mostly
+# for somebody else's job.
 query() {
-    tl_where=
+    tl_where=''
+    tl_whose=''
     [ "$1" = - ] || tl_where=--clusters=$1
+    [ "$4" = any ] || tl_whose=--user=$tl_user
     if [ "$1" = "$tl_away" ]; then
         tl_head="squeue $1 $2"
         answer
         return
     fi
-    inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} --noheader --all --states=all "--format=$tl_format" "--jobs=$2"
+    inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
+        "--format=$tl_format" "--jobs=$2"
     fold "$3" 4 5
     answer
     if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' ./ask.err; then
@@ -91,8 +96,8 @@ query() {
     fi
     tl_gone=$(gone "$2" "$3")
     if [ -n "$tl_gone" ]; then
-        ask sacct "$1" "$tl_gone" sacct ${tl_where:+"$tl_where"} --allocations --duplicates --noheader --parsable2 \
-            "--format=$tl_fields" "--jobs=$tl_gone"
+        ask sacct "$1" "$tl_gone" sacct ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --allocations --duplicates --noheader \
+            --parsable2 "--format=$tl_fields" "--jobs=$tl_gone"
     fi
 }
 
@@ -134,7 +139,8 @@ look() {
             printf '%s %s %s %s %s\n' "$1" "$2" "$3" "$tl_file" "$tl_path" >>./shown
         fi
     done
-    [ -e "$tl_dir/attempts/$2/start" ] || [ "$3" != - ] || awaited "$1"
+    if [ "$3" != - ]; then return; fi
+    if [ -f "$tl_dir/attempts/$2/start" ]; then report "$1" "$2"; else awaited "$1"; fi
 }
 
 # awaited JOB: how the imports are doing that a job waits for which has not begun. Lines of script/images are
@@ -145,6 +151,23 @@ awaited() {
         tl_name=${tl_image##*/}
         tell_progress "$1" "$tl_reference" "${tl_image%/*}/imports/${tl_name%.sqsh}"
     done <"$tl_dir/script/images"
+}
+
+# report JOB ATTEMPT: the end of what the job says of its progress, and whether this attempt has said it.
+report() {
+    tl_report=
+    for tl_path in "$tl_dir/results/status.json" "$tl_dir/results/"*/status.json; do
+        if [ -f "$tl_path" ] && [ ! -h "$tl_path" ]; then
+            tl_report=$tl_path
+            break
+        fi
+    done
+    [ -n "$tl_report" ] || return 0
+    tl_fresh=yes
+    [ "$2" = 1 ] || [ -n "$(find "$tl_report" -newer "$tl_dir/attempts/$2/start" 2>/dev/null)" ] || tl_fresh=no
+    printf '@report %s %s %s\n' "$1" "$2" "$tl_fresh"
+    tail -c "$tl_most" "$tl_report" 2>/dev/null | sed 's/^/>/'
+    echo
 }
 
 # show: the files' first lines, in frames.
@@ -159,16 +182,20 @@ show() {
 }
 
 tl_root=$1 tl_format=$2 tl_fields=$3 tl_away=
+tl_user=$(id -u)
+printf '@now %s\n' "$(date +%s)"
 if [ -s ./queries ] || [ -s ./accounts ]; then
     find_slurm
-    while read -r tl_cluster tl_ids tl_arrays; do
-        query "$tl_cluster" "$tl_ids" "$tl_arrays"
+    while read -r tl_cluster tl_ids tl_arrays tl_of; do
+        query "$tl_cluster" "$tl_ids" "$tl_arrays" "$tl_of"
     done <./queries
     while read -r tl_cluster tl_arrays; do
         account "$tl_cluster" "$tl_arrays"
     done <./accounts
 fi
 printf '' >./shown
+tl_most=16384 # bytes of each report
+[ "$(wc -l <./jobs)" -le 50 ] || tl_most=4096
 while read -r tl_job tl_attempt tl_task; do
     look "$tl_job" "$tl_attempt" "$tl_task"
 done <./jobs
