@@ -16,6 +16,7 @@ COMPILED = ROOM / "rules.tsv"
 
 _KEYS = {"name", "class", "where", "pattern", "retry", "blame", "strength", "means", "do", "examples", "near"}
 
+_BLAME = {True: "yes", False: "no", "alone": "alone"}
 _DEFAULTS: dict[str, Any] = {
     "where": "log",
     "retry": "no",
@@ -72,7 +73,8 @@ def table() -> str:
 
 def _again(rule: Rule) -> str:
     words = {"yes": "yes", "no": "no", "resume": "if it resumes"}
-    return words[rule.retry] + (", on another node" if rule.blame else "")
+    where = {"no": "", "yes": ", on another node", "alone": "; on another node if one alone had it"}
+    return words[rule.retry] + where[rule.blame]
 
 
 def _tables() -> list[dict[str, Any]]:
@@ -94,5 +96,5 @@ def _whole(file: str, table: dict[str, Any], parts: dict[str, str]) -> dict[str,
 
 
 def _line(table: dict[str, Any]) -> str:
-    values = {**table, "kind": table["class"], "advice": table["do"], "blame": "yes" if table["blame"] else "no"}
+    values = {**table, "kind": table["class"], "advice": table["do"], "blame": _BLAME[table["blame"]]}
     return "\t".join(str(values[column]) for column in COLUMNS) + "\n"

@@ -11,7 +11,12 @@ from typing import Literal, TypeVar, get_args
 from towline.models.diagnosis import FAULT_CLASSES, FaultClass, Retry
 
 Where = Literal["log", "slurm", "end"]
-Strength = Literal["own", "general", "covers"]
+Blame = Literal["yes", "no", "alone"]
+Strength = Literal["first", "own", "general", "covers", "place", "with"]
+"""Which of several rules knows a line: `first` before `own`, `general` where no other does. A harmless line that
+`covers` takes the next line of a general rule with it; one that says the `place` of ranks is kept for that; a rule
+`with:NAME` counts only when the rule of that name has a line, too."""
+
 
 COLUMNS = ("name", "kind", "where", "retry", "blame", "strength", "pattern", "means", "advice")
 """The columns of `rules.tsv`."""
@@ -19,6 +24,7 @@ FOR_JOBS = COLUMNS.index("means")
 """How many of them a job needs."""
 
 _WHERE: tuple[Where, ...] = get_args(Where)
+_BLAME: tuple[Blame, ...] = get_args(Blame)
 _STRENGTH: tuple[Strength, ...] = get_args(Strength)
 _RETRY: tuple[Retry, ...] = get_args(Retry)
 _Kind = Literal["harmless"] | FaultClass
@@ -36,8 +42,9 @@ class Rule:
         kind: whose fault it proves; None for a line that is harmless.
         where: what it looks at.
         retry: whether another attempt makes sense.
-        blame: whether the node that the line is about is at fault.
+        blame: whether the node that the line is about is at fault; `alone` when others of the job have no such line.
         strength: which of several rules knows a line.
+        needs: name of the rule that must have a line, too; empty for most.
         pattern: what the line looks like.
         means: what happened, for a person.
         advice: what to do.
@@ -48,8 +55,9 @@ class Rule:
     kind: FaultClass | None
     where: Where
     retry: Retry
-    blame: bool
+    blame: Blame
     strength: Strength
+    needs: str
     pattern: str
     means: str
     advice: str
@@ -107,8 +115,9 @@ def _rule(number: int, line: str) -> Rule:
             kind=None if kind == "harmless" else kind,
             where=_word(where, _WHERE),
             retry=_word(retry, _RETRY),
-            blame=_word(blame, ("yes", "no")) == "yes",
-            strength=_word(strength, _STRENGTH),
+            blame=_word(blame, _BLAME),
+            strength=_word(strength.partition(":")[0], _STRENGTH),
+            needs=strength.partition(":")[2],
             pattern=pattern,
             means=means,
             advice=advice,

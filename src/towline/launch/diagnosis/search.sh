@@ -3,8 +3,8 @@
 #
 # RULES: the compiled rules (launch/diagnosis/__init__.py), or their first seven columns.
 # FACTS: a file of facts beside the logs, one a line: `slurm state=TIMEOUT`, `slurm exit=0:53`, `end reason=exit`,
-#   `end code=137`, `nodes node1 node2` (the allocation's, expanded), `rank 3` (that failed by itself first); /dev/null
-#   for none.
+#   `end code=137`, `nodes node1 node2` (the allocation's, expanded), `rank 3` (that failed by itself first),
+#   `at FILE NODE` (who wrote a log), `on RANK NODE`; /dev/null for none.
 # SECONDS, BYTES: most time and most bytes to read. Of files that are too long, a quarter of their share is read at the
 #   beginning and the rest at the end.
 # NAME…: log files below the directory, and directories there whose *.err, *.out and *.log files are meant, in the order
@@ -41,20 +41,29 @@ patterns() {
         }' "$rules"
 }
 
-# The judge: an awk program with every pattern as a constant, for awk compiles others again at each use.
+# The judge: an awk program with every pattern as a constant, for awk compiles others again at each use. There is a
+# function for each kind of line and turn: rules that are asked first, rules of their own, general ones.
 judge() {
     awk -F '\t' '
         function literal(pattern) { gsub(/\//, "\\/", pattern); return "/" pattern "/" }
         {
-            head = head "name[" NR "]=\"" $1 "\";class[" NR "]=\"" $2 "\";retry[" NR "]=\"" $4 "\";blame[" NR "]=\"" $5 \
-                "\";strength[" NR "]=\"" $6 "\"\n"
-            kind = $3 ($6 == "general" ? "_general" : "")
-            body[kind] = body[kind] "if(s~" literal($7) ")return " NR "\n"
+            turn = 2
+            if ($6 == "first") turn = 1
+            if ($6 == "general" || $6 == "place") turn = 3
+            needs = ""
+            if ($6 ~ /^with:/) needs = substr($6, 6)
+            printf "BEGIN{name[%d]=\"%s\";class[%d]=\"%s\";retry[%d]=\"%s\";blame[%d]=\"%s\";strength[%d]=\"%s\";needs[%d]=\"%s\"}\n", \
+                NR, $1, NR, $2, NR, $4, NR, $5, NR, $6, NR, needs
+            body[$3, turn] = body[$3, turn] "if(s~" literal($7) ")return " NR "\n"
         }
         END {
-            print "BEGIN{" head "}"
-            split("log log_general slurm slurm_general end end_general", kinds, " ")
-            for (i = 1; i <= 6; i++) print "function " kinds[i] "_rule(s){" body[kinds[i]] "return 0}"
+            split("log slurm end", kinds, " ")
+            for (i = 1; i <= 3; i++) {
+                print "function " kinds[i] "_rule(s){"
+                for (turn = 1; turn <= 3; turn++) printf "%s", body[kinds[i], turn]
+                print "return 0}"
+            }
+            print "BEGIN{last=" NR "}"
         }' "$rules"
     cat <<'AWK'
 function clean(s) {
@@ -63,44 +72,57 @@ function clean(s) {
     return s
 }
 function shown(s) { return s == "" ? "-" : s }
-# The node that a line names, of those of the job.
-function node_of(s, i, found) {
-    s = " " s " "
-    for (i = 1; i <= node_count; i++)
-        if (match(s, "[^A-Za-z0-9.]" node[i] "[^A-Za-z0-9-]")) { if (found != "") return ""; found = node[i] }
-    if (found == "" && node_count == 1) return node[1]
-    return found
+# The node that a line names, of those of the job; else the one that wrote the file, the only one, or the rank's.
+function node_of(s, file, rank, i, found, padded) {
+    padded = " " s " "
+    for (i = 1; i <= node_count; i++) {
+        if (!index(padded, node[i]) || !match(padded, "(slurmstepd-|[^A-Za-z0-9.-])" node[i] "[^A-Za-z0-9-]")) continue
+        if (found != "") { found = ""; break }
+        found = node[i]
+    }
+    if (found != "") return found
+    if (file in place) return place[file]
+    if (node_count == 1) return node[1]
+    return rank != "" && (rank in on) ? on[rank] : ""
 }
 function rank_of(s, found) {
-    if (match(s, /\[rank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
+    if (match(s, /\[(rank)? ?[0-9]+\]:/) || match(s, /\[[Rr]ank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
         found = substr(s, RSTART, RLENGTH)
         gsub(/[^0-9]/, "", found)
     }
     return found
 }
-# A rule that is the cause of another stands above it.
-function weigh(rule, file, offset, s, rank, better) {
-    if (class[rule] == "harmless") return
-    rank = rank_of(s)
-    if (!best || rule < best) better = 1
-    else if (rule == best && first_rank != "" && best_rank != first_rank && rank == first_rank) better = 1
-    if (better) { best = rule; best_file = file; best_offset = offset; best_line = s; best_rank = rank }
-    if (blame[rule] == "yes" && (s = node_of(s)) != "" && !((rule, s) in blamed)) {
-        blamed[rule, s] = 1
-        blamed_count[rule]++
-        if (!(rule in blamed_node)) blamed_node[rule] = s
+# srun: error: NODE: tasks 0,8-11: …
+function remember(s, part, count, i, parts, ends) {
+    split(s, part, ": ")
+    sub(/^tasks? /, "", part[4])
+    count = split(part[4], parts, ",")
+    for (i = 1; i <= count; i++) {
+        split(parts[i] "-" parts[i], ends, "-")
+        for (rank = ends[1] + 0; rank <= ends[2] + 0 && rank < 100000; rank++) on[rank] = part[3]
     }
+}
+# Of the lines of one rule the one of the rank that failed first counts, else the first.
+function weigh(rule, file, offset, s, rank) {
+    rank = rank_of(s)
+    if (!(rule in best) || (first_rank != "" && best_rank[rule] != first_rank && rank == first_rank)) {
+        best[rule] = s
+        best_file[rule] = file
+        best_offset[rule] = offset
+        best_rank[rule] = rank
+    }
+    if (blame[rule] != "no") suspect[rule, ++suspects[rule]] = file SUBSEP s
 }
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
 function take(file, offset, s, rule) {
     rule = log_rule(s)
-    if (!rule) rule = log_general_rule(s)
     if (!rule) return
+    if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
     if (strength[rule] == "covers") { covered_file = file; covered_until = offset + reach; return }
-    if (class[rule] == "harmless") return
+    if (class[rule] == "harmless" && strength[rule] != "place") return
     if (strength[rule] == "general" && file == covered_file && offset <= covered_until) { covered_file = ""; return }
-    weigh(rule, file, offset, s)
-    if (told[rule] < 64 && told[rule, file] < 4) {
+    if (class[rule] != "harmless") weigh(rule, file, offset, s)
+    if (told[rule] < 64 && told[rule, file] < (strength[rule] == "place" ? 64 : 4)) {
         told[rule]++
         told[rule, file]++
         print "hit\t" name[rule] "\t" file "\t" offset "\t" substr(s, 1, 500)
@@ -124,6 +146,8 @@ BEGIN {
         rest = substr(line[i], length(kind) + 2)
         if (kind == "nodes") node_count = split(rest, node, " ")
         else if (kind == "rank") first_rank = rest
+        else if (kind == "at") { split(rest, pair, " "); place[pair[1]] = pair[2] }
+        else if (kind == "on") { split(rest, pair, " "); on[pair[1]] = pair[2] }
         else fact[++fact_count] = line[i]
     }
 }
@@ -137,23 +161,36 @@ BEGIN {
     } else named = file
     look(named, substr($0, 1, at - 1) + base, substr($0, at + 1))
 }
+# The nodes that a rule's lines are about: what all of several nodes have is no fault of one of them.
+function accuse(rule, i, part, who, seen, count) {
+    guilty = ""
+    for (i = 1; i <= suspects[rule]; i++) {
+        split(suspect[rule, i], part, SUBSEP)
+        who = node_of(part[2], part[1], rank_of(part[2]))
+        if (who == "" || (who in seen)) continue
+        seen[who] = 1
+        if (++count == 1) guilty = who
+    }
+    if (node_count > 1 ? count >= node_count : blame[rule] != "yes") guilty = ""
+}
 END {
     for (i = 1; i <= fact_count; i++) {
         kind = substr(fact[i], 1, index(fact[i], " ") - 1)
         rest = substr(fact[i], length(kind) + 2)
         rule = 0
-        if (kind == "slurm" && !(rule = slurm_rule(rest))) rule = slurm_general_rule(rest)
-        if (kind == "end" && !(rule = end_rule(rest))) rule = end_general_rule(rest)
-        if (rule) weigh(rule, "", "", fact[i])
+        if (kind == "slurm") rule = slurm_rule(rest)
+        if (kind == "end") rule = end_rule(rest)
+        if (rule && class[rule] != "harmless") weigh(rule, "", "", rest)
     }
-    if (!best) { print "verdict\tnone\tno\tno\t-\t-\t" shown(first_rank) "\t-\t-\t-"; exit }
-    # What all of several nodes have is no fault of one of them.
-    guilty = blamed_count[best] && (node_count < 2 || blamed_count[best] < node_count)
-    word = class[best]
-    if (word == "node" && node_count > 1 && blamed_count[best] >= node_count) word = "infrastructure"
-    print "verdict\t" word "\t" retry[best] "\t" (guilty ? "yes" : "no") "\t" name[best] "\t" \
-        shown(guilty ? blamed_node[best] : node_of(best_line)) "\t" shown(best_rank == "" ? first_rank : best_rank) "\t" \
-        shown(best_file) "\t" shown(best_offset) "\t" shown(substr(best_line, 1, 500))
+    for (rule in best) known[name[rule]] = 1
+    for (rule = 1; rule <= last; rule++) if ((rule in best) && (needs[rule] == "" || (needs[rule] in known))) break
+    if (rule > last) { print "verdict\tnone\tno\tno\t-\t-\t" shown(first_rank) "\t-\t-\t-"; exit }
+    accuse(rule)
+    alone = blame[rule] == "alone" && guilty != ""
+    rank = best_rank[rule] == "" ? first_rank : best_rank[rule]
+    print "verdict\t" (alone ? "node" : class[rule]) "\t" (alone ? "yes" : retry[rule]) "\t" (guilty != "" ? "yes" : "no") \
+        "\t" name[rule] "\t" shown(guilty != "" ? guilty : node_of(best[rule], best_file[rule], best_rank[rule])) "\t" \
+        shown(rank) "\t" shown(best_file[rule]) "\t" shown(best_offset[rule]) "\t" shown(substr(best[rule], 1, 500))
 }
 AWK
 }

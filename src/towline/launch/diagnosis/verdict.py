@@ -1,0 +1,197 @@
+"""From facts and found lines to a diagnosis. Pure; `search.sh` comes to the same class by the same order of rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from towline.launch.diagnosis.rules import Rule, Strength, rules
+from towline.models.diagnosis import Diagnosis, FaultClass, Retry
+
+COVERED = 6000
+"""Bytes behind a line that covers an exception in which that one has to stand."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of an attempt beside its logs.
+
+    Attributes:
+        slurm: lines `KEY=VALUE` of Slurm's, see `towline.launch.diagnosis`.
+        end: lines `KEY=VALUE` of the job's own record of its end.
+        nodes: names of the allocation's nodes.
+        rank: the rank that failed by itself first; None when not known.
+        places: log file → the node that wrote it.
+        ranks: rank → its node, as far as that is known.
+    """
+
+    slurm: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    rank: int | None = None
+    places: Mapping[str, str] = field(default_factory=dict[str, str])
+    ranks: Mapping[int, str] = field(default_factory=dict[int, str])
+
+    def lines(self) -> str:
+        """The facts as `search.sh` reads them."""
+        return "".join(
+            f"{line}\n"
+            for line in (
+                *([f"nodes {' '.join(self.nodes)}"] if self.nodes else []),
+                *([f"rank {self.rank}"] if self.rank is not None else []),
+                *(f"at {file} {node}" for file, node in self.places.items()),
+                *(f"on {rank} {node}" for rank, node in self.ranks.items()),
+                *(f"slurm {_one_line(each)}" for each in self.slurm),
+                *(f"end {_one_line(each)}" for each in self.end),
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A line or a fact that a rule knows.
+
+    Attributes:
+        rule: the rule.
+        text: the line.
+        file: its log file; empty for a fact.
+        offset: where the line begins there.
+    """
+
+    rule: Rule
+    text: str
+    file: str = ""
+    offset: int | None = None
+
+
+_TURNS: Mapping[Strength, int] = {"first": 0, "own": 1, "with": 1, "covers": 1, "general": 2, "place": 2}
+
+
+def rule_of(text: str, where: str = "log") -> Rule | None:
+    """The rule that knows a line: the first of those that are asked first."""
+    known = [rule for rule in rules() if rule.where == where and rule.regex.search(text)]
+    return min(known, key=lambda rule: (_TURNS[rule.strength], rule.order), default=None)
+
+
+def hits_of(file: str, text: str) -> Iterator[Hit]:
+    """What the rules know of a log's text."""
+    covered, offset = -1, 0
+    for line in text.split("\n"):
+        rule = rule_of(line)
+        if rule and rule.strength == "covers":
+            covered = offset + COVERED
+        elif rule and rule.kind and rule.strength == "general" and offset <= covered:
+            covered = -1
+        elif rule and (rule.kind or rule.strength == "place"):
+            yield Hit(rule, line, file, offset)
+        offset += len(line.encode("utf-8", "surrogateescape")) + 1
+
+
+def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagnosis | None:
+    """The diagnosis: the rule that stands first is the cause; None when nothing is known.
+
+    Of several lines of one rule the one of the rank that failed first counts, else the first.
+    """
+    told = list(hits)
+    facts = _with_ranks(facts, told)
+    found = [*told, *_fact_hits("slurm", facts.slurm), *_fact_hits("end", facts.end)]
+    names = {hit.rule.name for hit in found}
+    found = [hit for hit in found if hit.rule.kind and (not hit.rule.needs or hit.rule.needs in names)]
+    if not found:
+        return None
+    best = min(range(len(found)), key=lambda at: (found[at].rule.order, _other_rank(found[at], facts), at))
+    hit, rule = found[best], found[best].rule
+    guilty = _guilty(rule, [each for each in found if each.rule is rule], facts)
+    rank = rank_of(hit.text)
+    kind, retry = _weighed(rule, guilty, facts)
+    return Diagnosis(
+        kind=kind,
+        rule=rule.name,
+        means=rule.means,
+        advice=rule.advice,
+        evidence=hit.text.strip()[:500],
+        file=hit.file,
+        offset=hit.offset,
+        rank=facts.rank if rank is None else rank,
+        node=guilty[0] if guilty else node_of(hit, facts),
+        retry=retry,
+        blames=bool(guilty),
+        partial=partial,
+    )
+
+
+def _fact_hits(where: str, lines: Sequence[str]) -> Iterator[Hit]:
+    for line in lines:
+        rule = rule_of(line, where)
+        if rule and rule.kind:
+            yield Hit(rule, line)
+
+
+def _with_ranks(facts: Facts, hits: Iterable[Hit]) -> Facts:
+    """The facts with the nodes of the ranks that srun told about at their end."""
+    ranks = dict(facts.ranks)
+    for hit in hits:
+        if found := _TASKS.search(hit.text):
+            ranks |= dict.fromkeys(_numbers(found[2]), found[1])
+    return replace(facts, ranks=ranks)
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """`0,8-11` → 0, 8, 9, 10, 11."""
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if low.isdecimal() and (not high or high.isdecimal()):
+            yield from range(int(low), min(int(high or low), int(low) + 100_000) + 1)
+
+
+def _other_rank(hit: Hit, facts: Facts) -> bool:
+    return facts.rank is None or rank_of(hit.text) != facts.rank
+
+
+def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[str, ...]:
+    """The nodes to blame: what all of several nodes have is no fault of one of them."""
+    if rule.blame == "no":
+        return ()
+    named = tuple(dict.fromkeys(node for hit in hits if (node := node_of(hit, facts))))
+    several = len(facts.nodes) > 1
+    if several and len(named) >= len(facts.nodes):
+        return ()
+    return named if several or rule.blame == "yes" else ()
+
+
+def _weighed(rule: Rule, guilty: Sequence[str], facts: Facts) -> tuple[FaultClass, Retry]:
+    """Class and retry, when it is known whether the rule's lines are one node's."""
+    kind: FaultClass = rule.kind or "ambiguous"
+    if rule.blame == "alone" and guilty:
+        return "node", "yes"
+    return kind, rule.retry
+
+
+_RANK = re.compile(r"\[(?:rank)? ?(\d+)\]:|\[[Rr]ank ?(\d+)\]|task (\d+):|^ *(\d+): ")
+_TASKS = re.compile(r"^srun: error: ([^ :]+): tasks? ([0-9,-]+): ")
+_NAMED = re.compile(r"slurmstepd-([A-Za-z0-9.-]+):|srun: error: ([A-Za-z0-9.-]+): task|ailure on ([A-Za-z0-9.-]+)")
+
+
+def rank_of(text: str) -> int | None:
+    """The rank that a line names, in the ways of torchrun, `srun --label` and srun's own errors."""
+    found = _RANK.search(text)
+    return int(next(each for each in found.groups() if each)) if found else None
+
+
+def node_of(hit: Hit, facts: Facts) -> str:
+    """The node that a line names, of those of the job; else the one that wrote the file, or the only one."""
+    words = set(re.split(r"[^A-Za-z0-9.-]+", hit.text))
+    words |= {word.partition(".")[0] for word in words} | {word.removeprefix("slurmstepd-") for word in words}
+    named = [node for node in facts.nodes if node in words]
+    if len(named) == 1:
+        return named[0]
+    if not facts.nodes and (found := _NAMED.search(hit.text)):
+        return next(each for each in found.groups() if each)
+    only = facts.nodes[0] if len(facts.nodes) == 1 else ""
+    rank = rank_of(hit.text)
+    return facts.places.get(hit.file) or only or ("" if rank is None else facts.ranks.get(rank, ""))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
