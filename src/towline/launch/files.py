@@ -216,11 +216,17 @@ def step_settings(launch: LaunchPlan) -> str:
 
 
 def words_of(command: Iterable[str]) -> str:
-    """The words quoted, one a line; `LOG_DIR` becomes what the supervisor has in `log_dir`."""
+    """The words quoted, one a line; `LOG_DIR` becomes what the supervisor has in `log_dir`.
+
+    A container's name becomes one that no other job has: sites may keep named containers beyond a job
+    (`container_scope=global` in plugstack.conf), and the next job would find what the last one left there.
+    """
     return " \\\n    ".join(_word(word) for word in command)
 
 
 def _word(text: str) -> str:
+    if text.startswith("--container-name="):
+        return f'{quote(text)}-"$SLURM_JOB_ID"'
     before, place, behind = text.partition(LOG_DIR)
     return f'{quote(before)}"$log_dir"{quote(behind)}' if place else quote(text)
 

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from towline.models.array import check_array, parse_tasks
+from towline.models.container import Container
 from towline.models.dependency import AnyDependency, as_dependencies
 from towline.models.errors import SpecError
 from towline.models.fields import (
@@ -79,6 +80,9 @@ class JobSpec(Model):
         code: directory on this machine whose files (those that git tracks, or would) the job gets for reading, as its
             working directory: at `workdir`, or `/code`; in a file, a relative one is relative to the file.
         mount_home: whether the user's home directory is mounted in the container.
+        container: how the container is set up; see `towline.models.container`.
+        image_import: `never` starts from the registry, `always` from a file that a job of its own makes of the image
+            first; what the profile says when not given.
         inputs: path in the container → where its data comes from: an absolute path of the cluster or a URI.
         outputs: path below the results directory → where it shall go.
         begin: time before which the job does not start.
@@ -129,6 +133,8 @@ class JobSpec(Model):
     workdir: ClusterPath | None = None
     code: Annotated[Text, AfterValidator(check_directory)] | None = None
     mount_home: bool = False
+    container: Container = Container()
+    image_import: Literal["always", "never"] | None = None
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
     outputs: Mapping[Line, Uri] = Field(default_factory=dict)
     begin: When | None = None

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from towline.container.mounts import merge_mounts
 from towline.container.pyxis import srun_options
+from towline.models.container import Container
 from towline.models.image import Image
 from towline.models.spec import Mount
 
@@ -28,6 +31,28 @@ def test_everything() -> None:
         "--container-workdir=/my work",
         "--container-mount-home",
     )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        ({}, ()),
+        ({"writable": True}, ("--container-writable",)),
+        ({"writable": False}, ("--container-readonly",)),
+        ({"remap_root": True}, ("--container-remap-root",)),
+        ({"remap_root": False, "entrypoint": True}, ("--no-container-remap-root", "--container-entrypoint")),
+        ({"entrypoint": "no", "name": "work"}, ("--no-container-entrypoint", "--container-name=work")),
+    ],
+)
+def test_what_a_job_says_of_its_container(wanted: dict[str, object], words: tuple[str, ...]) -> None:
+    found = srun_options(PYTHON, (), container=Container.model_validate(wanted))
+    assert found == ("--container-image=/lustre/images/python.sqsh", "--no-container-mount-home", *words)
+
+
+@pytest.mark.parametrize("name", ["", "a:exec", "-a", "a b", "$x", "a/b", "x" * 65])
+def test_names_that_no_container_can_have(name: str) -> None:
+    with pytest.raises(ValueError, match="not a name for a container"):
+        Container(name=name)
 
 
 def test_a_later_group_wins_for_the_same_target() -> None:

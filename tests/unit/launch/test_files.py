@@ -169,3 +169,8 @@ def test_a_role_of_another_kind_is_started_in_its_component() -> None:
     assert "role_first=2\n" in step
     assert "NUM_GPU_PER_NODE='4'" in files["script/roles/learner/env"].decode()
     assert "role_component=0\n" in files["script/roles/actor/step"].decode()
+
+
+def test_a_container_has_a_name_that_is_the_jobs_own() -> None:
+    step = job_files(plan(("--container-image=/x.sqsh", "--container-name=work"), command=("true",)))["script/step"]
+    assert "'--container-name=work'-\"$SLURM_JOB_ID\" \\\n" in step.decode()

@@ -41,11 +41,12 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     facts = with_preset(facts, profile)
     spec = fill_in(spec, profile, facts).spec
     pulled = [text for text in spec.images if not Image.parse(text).is_file]
-    if not pulled or profile.image_import == "never":
+    wanted = spec.image_import or profile.image_import
+    if not pulled or wanted == "never":
         return AS_THEY_ARE
     there = facts.partition(profile.import_partition)
     if there is None:
-        return _nowhere(profile, facts) if profile.image_import == "always" else AS_THEY_ARE
+        return _nowhere(profile, facts) if wanted == "always" else AS_THEY_ARE
     partitions = [part.name for part in asked_partitions(spec, facts)]
     found = {text: await find(session, Image.parse(text), partitions) for text in pulled}
     decisions = [

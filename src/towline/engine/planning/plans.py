@@ -157,7 +157,9 @@ def _files(
         job_id=job_id,
         directory=directory,
         container=_container(spec, spec.image, directory, prepared),
-        containers={role.name: _container(spec, role.image or spec.image, directory, prepared) for role in spec.roles},
+        containers={
+            role.name: _container(spec, role.image or spec.image, directory, prepared, role.name) for role in spec.roles
+        },
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
@@ -175,11 +177,20 @@ def _image_list(prepared: Prepared) -> dict[str, bytes]:
     return {"script/images": "".join(lines).encode()} if lines else {}
 
 
-def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepared) -> tuple[str, ...]:
+def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepared, role: str = "") -> tuple[str, ...]:
     if not image:
         return ()
     mounts = merge_mounts(spec.mounts, own_mounts(directory))
-    return srun_options(prepared.started_from(image), mounts, workdir=spec.workdir, mount_home=spec.mount_home)
+    container = spec.container
+    if role and container.name:  # roles may share nodes, and start at the same time
+        container = container.model_copy(update={"name": f"{container.name}-{role}"})
+    return srun_options(
+        prepared.started_from(image),
+        mounts,
+        workdir=spec.workdir,
+        mount_home=spec.mount_home,
+        container=container,
+    )
 
 
 def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:
