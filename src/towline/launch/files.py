@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from towline.launch.diagnosis.rules import job_rules, search_script
+from towline.launch.healing import resume_file, settings_file
 from towline.launch.quoting import quote, quote_words
 from towline.launch.rendezvous import TAO_PORT, Convention, Place
 from towline.models.array import parse_tasks
 from towline.models.secrets import Secret
 from towline.models.spec import JobSpec, LogPer, Mount
+from towline.slurm.scripts import script
 
 LOG_DIR = "\1"
 """Stands in a step's words for the directory of the attempt, which only the supervisor knows."""
@@ -45,6 +47,8 @@ class LaunchPlan:
             site's default.
         whole_environment: whether the batch script's environment reaches the tasks as it is; else only what Slurm,
             the site and the spec say, see `scripts/supervisor.sh`.
+        message_timeout: Slurm's MessageTimeout in seconds, which tells how long a submission may take.
+        setup: the profile's shell line, for a submission from a node.
     """
 
     spec: JobSpec
@@ -55,6 +59,8 @@ class LaunchPlan:
     convention: Convention = ""
     mpi: str = ""
     whole_environment: bool = False
+    message_timeout: int = 10
+    setup: str = ""
 
     @property
     def results(self) -> str:
@@ -90,18 +96,29 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
 def public_files(launch: LaunchPlan) -> dict[str, bytes]:
     """The files that are there once, however many commands a job has."""
     names = launch.spec.secrets
+    resume = resume_file(launch.spec)
+    settings = settings_file(
+        launch.spec, launch.job_id, launch.directory, message_timeout=launch.message_timeout
+    )
     return {
         **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
         "script/supervisor": packaged("supervisor.sh"),
         "script/prelude": packaged("prelude.sh"),
         "script/rules": job_rules(),
         "script/search.sh": search_script(),
+        "script/settings": settings.encode(),
+        "script/heal.sh": packaged("heal.sh"),
+        "script/check": packaged("check.sh"),
+        "script/submit": script("submit").encode(),
+        **({"script/setup": f"{launch.setup}\n".encode()} if launch.setup.strip() else {}),
+        **({"script/resume": resume.encode()} if resume else {}),
     }
 
 
 def entrypoint(spec: JobSpec) -> str:
     """The user's command as a sh script; shell text stays as it was given, and finds a task's arguments in `$@`."""
     own = '. "$TOWLINE_JOB_DIR/script/arguments"\n' if spec.arguments else ""
+    own += '. "$TOWLINE_JOB_DIR/script/resume"\n' if resume_file(spec) else ""
     body = spec.shell or f"exec {quote_words(spec.command)}" + (' "$@"' if own else "")
     return f"#!/bin/sh\n{own}{body.removesuffix(chr(10))}\n"
 

@@ -64,8 +64,8 @@ def end_record(fields: Mapping[str, str]) -> EndRecord | None:
 
 
 def parse_exit(text: str) -> tuple[int, str] | None:
-    """Read `exit/<rank>`: the code and `self`, `signal` or `unstarted`; None when it makes no sense."""
-    code, _, kind = text.strip().partition(" ")
+    """Read `exit/<rank>`: the code and `self`, `signal` or `unstarted`, before the node; None when it makes no sense."""
+    code, kind, *_ = (*text.split(), "", "")
     number = _small_number(code)
     return None if number is None or kind not in ("self", "signal", "unstarted") else (number, kind)
 

@@ -44,8 +44,10 @@ def of_role(launch: LaunchPlan, role: Role) -> LaunchPlan:
     size = {"nodes": role.nodes, "tasks_per_node": role.tasks_per_node}
     host = next((each for each in launch.spec.roles if each.name == role.on), role)
     resources = (host.resources or launch.spec.resources).model_copy(update=size)
+    resume = launch.spec.resume and launch.spec.resume.model_copy(update={"args": ()})  # whose would the words be?
     spec = launch.spec.model_copy(
         update={
+            "resume": resume,
             "command": role.command,
             "shell": role.shell,
             "roles": (),

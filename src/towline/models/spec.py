@@ -89,7 +89,8 @@ class JobSpec(Model):
         deadline: time by which it must have ended; Slurm removes it when it cannot.
         signal: signal to every rank before the walltime ends, so that the command can save its work: `TERM`,
             `INT`, `HUP`, `USR1` or `USR2`; `TERM` when only `grace` is given.
-        grace: seconds before the end at which the signal comes (`5m` is read too; 60 when only `signal` is given).
+        grace: seconds before the end at which the signal comes (`5m` is read too; 60 when only `signal` is given, or
+            the job can resume and has 4 minutes or more).
             Slurm may send it up to a minute early (sbatch(1), `--signal`).
         restart: `on-fault` lets Slurm start the job again after node faults and preemption; `never` does not;
             what the profile says when not given.
@@ -287,9 +288,14 @@ class JobSpec(Model):
     @property
     def warning(self) -> tuple[str, int] | None:
         """The signal before the walltime ends, and how many seconds before; None for no warning."""
-        if self.signal is None and self.grace is None:
+        if self.signal is None and self.grace is None and not (self.resume and self._has_room_for_a_warning):
             return None
         return self.signal or "TERM", self.grace or 60
+
+    @property
+    def _has_room_for_a_warning(self) -> bool:
+        """Whether a job that can resume gets a signal that it did not ask for: not when that were half of its time."""
+        return self.resources.time is None or self.resources.time >= 240
 
     @property
     def components(self) -> tuple[JobSpec, ...]:

@@ -74,7 +74,10 @@ SHAPES = {
     "tao-nodes": TAO_NODES,
 }
 
-_STATIC = ("script/supervisor", "script/prelude", "script/roles.sh", "script/rules", "script/search.sh")
+STATIC = {
+    f"script/{name}"
+    for name in ("supervisor", "prelude", "roles.sh", "heal.sh", "check", "submit", "rules", "search.sh")
+}
 
 
 def golden() -> dict[str, str]:
@@ -83,7 +86,7 @@ def golden() -> dict[str, str]:
         f"{shape}.{name.removeprefix('script/').replace('/', '.')}.sh": content.decode()
         for shape, launch in SHAPES.items()
         for name, content in (role_files(launch) if launch.spec.roles else job_files(launch)).items()
-        if name not in _STATIC
+        if name not in STATIC
     }
 
 

@@ -92,7 +92,7 @@ def make_plan(
         spec=spec,
         directory=directory,
         files={
-            **_files(spec, profile, job_id, directory, token, settled.terms, prepared),
+            **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts.message_timeout),
             **_image_list(prepared),
             **(staging.job_files(code) if code else {}),
         },
@@ -151,6 +151,7 @@ def _files(
     token: str,
     dependency: str,
     prepared: Prepared,
+    message_timeout: int,
 ) -> dict[str, bytes]:
     launch = LaunchPlan(
         spec=spec,
@@ -163,6 +164,8 @@ def _files(
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
+        message_timeout=message_timeout,
+        setup=profile.setup,
     )
     return {
         "job.json": _description(spec, job_id, token, profile.name),

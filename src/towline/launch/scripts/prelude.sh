@@ -37,7 +37,7 @@ begin_record() {
 
 # record CODE KIND: a full disk must not change the code.
 record() {
-    { printf '%s %s\n' "$1" "$2" >"$exits/.$rank" && mv -f "$exits/.$rank" "$exits/$rank"; } 2>/dev/null ||
+    { printf '%s %s %s\n' "$1" "$2" "${SLURMD_NODENAME:-}" >"$exits/.$rank" && mv -f "$exits/.$rank" "$exits/$rank"; } 2>/dev/null ||
         say "exit code $1 could not be recorded in $exits"
     [ "$1" -eq 0 ] || [ "$2" = signal ] || record_first
 }
@@ -102,6 +102,13 @@ pass_on() {
     kill -s "$1" "$child" 2>/dev/null
 }
 
+# The signal before the walltime ends is a word to stop, whichever it is.
+# shellcheck disable=SC2317  # called from traps
+warn() {
+    [ "${TOWLINE_WARNING:-}" != "$1" ] || told=1
+    pass_on "$1" "$2"
+}
+
 # Slurm's own signals reach only the task itself (proctrack/cgroup), which is this shell. The traps come after the
 # start: a child that is signalled before it has dropped inherited traps would lose the signal.
 start() {
@@ -112,9 +119,9 @@ start() {
     child=$!
     trap 'told=1; pass_on TERM 15' TERM
     trap 'told=1; pass_on INT 2' INT
-    trap 'pass_on HUP 1' HUP
-    trap 'pass_on USR1 10' USR1
-    trap 'pass_on USR2 12' USR2
+    trap 'warn HUP 1' HUP
+    trap 'warn USR1 10' USR1
+    trap 'warn USR2 12' USR2
 }
 
 # `wait` also returns when a signal came, with 128 + its number. Waiting again then gives the command's code, or 127
@@ -182,6 +189,26 @@ watch_port() {
     watcher=$!
 }
 
+# --- The successor ---------------------------------------------------------------------------------------------
+
+# A node that was cut off runs on what Slurm has long started elsewhere. So each task looks whether there is a newer attempt,
+# and then ends. The list is read for network file systems, which remember for a while that a name was not there.
+watch_successor() {
+    tl_attempts=$TOWLINE_JOB_DIR/attempts
+    tl_successor=$tl_attempts/$((TOWLINE_ATTEMPT + 1))${tl_task:+/task-$tl_task}
+    (
+        until [ -d "$tl_successor" ]; do
+            sleep 3 >/dev/null 2>&1 || exit
+            for _ in "$tl_attempts"/*; do :; done
+        done
+        say "attempt $((TOWLINE_ATTEMPT + 1)) has begun; this one ends"
+        kill -s TERM "$$" 2>/dev/null
+        sleep 3 >/dev/null 2>&1
+        kill -s KILL "$child" 2>/dev/null
+    ) &
+    tl_successor_watch=$!
+}
+
 check_place "${1:-node}"
 check_port
 note_step
@@ -189,7 +216,9 @@ make_results
 begin_record
 start
 watch_port
+watch_successor
 await
 [ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+kill "$tl_successor_watch" 2>/dev/null
 note_result
 exit "$result"

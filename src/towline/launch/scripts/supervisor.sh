@@ -2,8 +2,8 @@
 # The batch script's work, on the first node of the allocation: claim the attempt, start the step, judge how it went.
 #
 # Environment: TOWLINE_JOB_DIR, TOWLINE_JOB_ID and TOWLINE_ATTEMPT from the batch script, and Slurm's own variables.
-# Files: attempts/<n>/ claim, start, signal, end (see launch/records.py for their content). A task of an array has its own
-# in attempts/<n>/task-<number>/, but for the claim, which is the array's.
+# Files: attempts/<n>/ claim, start, signal, decision, end (see launch/records.py for their content). A task of an array
+# has its own in attempts/<n>/task-<number>/, but for the claim, which is the array's.
 # Exit code: the job's. 0 only when every rank recorded success; 120 to 123 are explained in launch/records.py.
 set -u
 umask 077
@@ -19,6 +19,10 @@ tl_task=${SLURM_ARRAY_TASK_ID:-} slurm_id=${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}
 own_dir=$attempt_dir${tl_task:+/task-$tl_task}
 log=$attempt_dir/main${tl_task:+-$tl_task}
 exits=$own_dir/exit
+tl_began=$(date +%s)
+# Slurm writes there why it ends a job; after a restart still to the first attempt's.
+tl_slurm_err=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT/main${tl_task:+-$tl_task}.err
+tl_err_size=$(wc -c <"$tl_slurm_err" 2>/dev/null || echo 0)
 
 say() {
     printf 'towline: %s\n' "$1" >&2
@@ -43,6 +47,7 @@ put() {
 # network file system may report failure for a link that was made.
 make_claim() {
     mkdir -p "$attempt_dir" || give_up "cannot make $attempt_dir"
+    fill_gap
     mine=$attempt_dir/.claim.$SLURM_JOB_ID.$$
     printf '%s\n' "$slurm_id" >"$mine" || give_up "cannot write to $attempt_dir"
     ln "$mine" "$attempt_dir/claim" 2>/dev/null
@@ -50,6 +55,16 @@ make_claim() {
         (set -C && cat "$mine" >"$attempt_dir/claim") 2>/dev/null
     fi
     rm -f "$mine"
+}
+
+# A start that failed before this script ran (a prolog did, say) was a restart all the same; without a gap the newest
+# attempt is found by counting.
+fill_gap() {
+    tl_each=$TOWLINE_ATTEMPT
+    while [ "$tl_each" -lt "$number" ]; do
+        mkdir -p "$TOWLINE_JOB_DIR/attempts/$tl_each"
+        tl_each=$((tl_each + 1))
+    done
 }
 
 # Without hard links a claim is empty for a moment.
@@ -69,6 +84,8 @@ claim() {
     [ -e "$attempt_dir/claim" ] || make_claim
     read_owner
     [ "$owner" = "$slurm_id" ] || exit "$duplicate"
+    # A job that was taken for dead may still be started.
+    [ ! -d "$TOWLINE_JOB_DIR/attempts/$((number + 1))${tl_task:+/task-$tl_task}" ] || exit "$duplicate"
     mkdir -p "$own_dir" || give_up "cannot make $own_dir"
 }
 
@@ -107,7 +124,7 @@ set_log_dir() {
 
 # Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
 clear_leftovers() {
-    rm -rf "$exits" "$own_dir/roles" "$own_dir/end" "$own_dir/signal"
+    rm -rf "$exits" "$own_dir/roles" "$own_dir/end" "$own_dir/signal" "$own_dir/decision" "$own_dir/checks"
     mkdir "$exits" || give_up "cannot make $exits"
 }
 
@@ -166,7 +183,7 @@ choose_environment() {
 set_environment() {
     # Under sbatch --export=NONE a step would get nothing, not even PATH.
     export SLURM_EXPORT_ENV=ALL
-    export TOWLINE_ATTEMPT="$number"
+    export TOWLINE_ATTEMPT="$number" TOWLINE_WARNING="$heal_signal"
     TOWLINE_MASTER_ADDR=$(first_host)
     TOWLINE_MASTER_PORT=${step_port:-$(free_port)}
     export TOWLINE_MASTER_ADDR TOWLINE_MASTER_PORT
@@ -236,7 +253,7 @@ is_code() {
 # read_exit RANK: sets `code` and `kind`. The job can write there itself, so nothing is taken unseen.
 read_exit() {
     code='' kind=''
-    [ -f "$exits/$1" ] && read -r code kind <"$exits/$1"
+    [ -f "$exits/$1" ] && read -r code kind _ <"$exits/$1"
     is_code "$code"
 }
 
@@ -319,18 +336,27 @@ judge() {
     read_exits
     if [ -n "$stopped" ] && { [ "$obeyed" -gt 0 ] || ! all_succeeded; }; then
         judge_stopped
-    elif all_succeeded; then
+    elif all_succeeded && ! { [ -n "$heal_checkpoints$heal_exit_code" ] && was_warned; }; then
         decide 'done' '' 0
     elif find_culprit; then
         judge_culprit
+    elif was_warned; then
+        decide failed 'time' 143
     else
         judge_step
     fi
 }
 
+# was_warned: ranks ended on the signal that Slurm sends before the walltime is over; it may come a minute early (sbatch(1),
+# --signal), and this script was started somewhat later than the job.
+was_warned() {
+    [ -n "$heal_limit" ] && [ -n "$heal_grace" ] && [ -z "$told" ] && [ "$obeyed" -gt 0 ] &&
+        [ "$(date +%s)" -ge $((tl_began + heal_limit - heal_grace - 90)) ]
+}
+
 note_end() {
     # After TERM Slurm may start the job again.
-    [ "$verdict" = stopped ] || forget_secrets
+    [ "$verdict" = stopped ] || [ "$tl_next" = yes ] || forget_secrets
     put end "code=$job_code" "verdict=$verdict" "rank=$job_rank" "role=$job_role" "reason=$reason" "srun=$srun_code" \
         "time=$(date +%s)"
 }
@@ -349,9 +375,19 @@ step_tasks='' step_port='' step_environment='' step_roles='' step_logs=''
 set_log_dir "$own_dir"
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/step"
+heal_limit='' heal_grace='' heal_signal='' heal_checkpoints='' heal_exit_code=''
+# shellcheck source=/dev/null
+. "$TOWLINE_JOB_DIR/script/settings"
+# shellcheck source=src/towline/launch/scripts/heal.sh
+. "$TOWLINE_JOB_DIR/script/heal.sh"
+verdict='' job_role='' srun_code=''
+leave_if_spent
+await_predecessor
 set_environment
-verdict='' job_role=''
-if [ -z "$step_roles" ]; then
+note_checkpoint
+if ! check_first; then
+    : # judged already
+elif [ -z "$step_roles" ]; then
     [ -z "$step_logs" ] || mkdir -p "$own_dir/$step_logs" || give_up "cannot make $own_dir/$step_logs"
     run_step "$@"
     judge
@@ -360,5 +396,7 @@ else
     . "$TOWLINE_JOB_DIR/script/roles.sh"
     run_roles
 fi
+decide_next
 note_end
+start_next
 exit "$job_code"

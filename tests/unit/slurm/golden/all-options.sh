@@ -36,7 +36,7 @@
 #SBATCH --nice=-5
 
 export TOWLINE_JOB_ID=k3q9p0abc
-export TOWLINE_ATTEMPT=2
+export TOWLINE_ATTEMPT="${1:-2}"
 export TOWLINE_JOB_DIR=/lustre/alice/towline/jobs/k3q9p0abc
 
 exec /bin/sh "$TOWLINE_JOB_DIR/script/supervisor"

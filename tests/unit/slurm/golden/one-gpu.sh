@@ -17,7 +17,7 @@
 #SBATCH --export=NONE
 
 export TOWLINE_JOB_ID=k3q9p0abc
-export TOWLINE_ATTEMPT=1
+export TOWLINE_ATTEMPT="${1:-1}"
 export TOWLINE_JOB_DIR=/lustre/alice/towline/jobs/k3q9p0abc
 
 exec /bin/sh "$TOWLINE_JOB_DIR/script/supervisor"

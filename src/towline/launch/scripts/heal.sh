@@ -1,0 +1,381 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2154  # the supervisor and script/heal set them
+# shellcheck disable=SC2034  # the supervisor reads them
+# Read by the supervisor: what an attempt's end means, whether there is a next attempt, and how that is started.
+#
+# Files: attempts/<n>/ decision, wanted, checkpoint (see launch/records.py); of a task of an array in its own directory.
+# script/heal sets heal_… (see launch/healing.py).
+
+tl_part=${tl_task:+/task-$tl_task}
+tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
+tl_class='' tl_why='' tl_nodes='' tl_next=no tl_progress='' tl_evidence=''
+
+# --- What earlier attempts have cost ---
+
+# field NAME FILE: the value of the line NAME=… there.
+field() {
+    sed -n "s/^$1=//p" "$2" 2>/dev/null | head -n 1
+}
+
+# joined LIST…: lists of node names as one; jobs can write where they come from.
+joined() {
+    printf '%s\n' "$@" | tr -cd 'A-Za-z0-9._,\n[]-' | tr '\n' ',' | sed -e 's/,,*/,/g' -e 's/^,//' -e 's/,$//'
+}
+
+# Sets how many new starts faults have cost so far, how many ends in a row came without progress, and which nodes were
+# found bad. An attempt without a decision was ended by Slurm, or with its node.
+count_past() {
+    tl_faults=0 tl_idle=0 tl_bad='' tl_each=1
+    while [ "$tl_each" -lt "$number" ]; do
+        tl_was=$TOWLINE_JOB_DIR/attempts/$tl_each$tl_part/decision
+        tl_bad=$(joined "$tl_bad" "$(field nodes "$tl_was")")
+        tally "$(field class "$tl_was")/$(field progress "$tl_was")"
+        tl_each=$((tl_each + 1))
+    done
+}
+
+# tally CLASS/PROGRESS
+tally() {
+    case $1 in
+    paused/*) return ;;
+    time/yes) tl_idle=0 ;;
+    time/*) tl_idle=$((tl_idle + 1)) ;;
+    ambiguous/yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
+    ambiguous/*) tl_idle=$((tl_idle + 1)) tl_faults=$((tl_faults + 1)) ;;
+    */yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
+    *) tl_faults=$((tl_faults + 1)) ;;
+    esac
+}
+
+# --- Checkpoints ---
+
+# newest_checkpoint: time, size and name of the newest file that the spec's pattern means; nothing when there is none.
+newest_checkpoint() (
+    [ -n "$heal_checkpoints" ] || exit
+    cd "$tl_results" 2>/dev/null || exit
+    IFS=
+    # shellcheck disable=SC2086  # it is a pattern
+    set -- $heal_checkpoints
+    LC_ALL=C stat -c '%Y %s %n' -- "$@" 2>/dev/null | LC_ALL=C sort -n | tail -n 1
+)
+
+# What the command finds when it starts; it is told to resume when there is something to resume from.
+note_checkpoint() {
+    tl_before=$(newest_checkpoint)
+    [ -z "$tl_before" ] || put checkpoint "$tl_before"
+    unset TOWLINE_RESUME
+    if [ "$number" -gt 1 ] && { [ -n "$tl_before" ] || [ -z "$heal_checkpoints" ]; }; then
+        export TOWLINE_RESUME=1
+    fi
+}
+
+see_progress() {
+    tl_progress=''
+    if [ -n "$heal_checkpoints" ]; then
+        tl_after=$(newest_checkpoint)
+        if [ -n "$tl_after" ] && [ "$tl_after" != "$tl_before" ]; then tl_progress=yes; else tl_progress=no; fi
+    elif [ -n "$heal_exit_code" ] && [ "$job_code" = "$heal_exit_code" ]; then
+        tl_progress=yes # the command says so itself
+    fi
+}
+
+# --- What the end means ---
+
+# classify: sets the class, and for faults of nodes which ones.
+classify() {
+    tl_class=user
+    case $verdict/$reason in
+    done/* | cancelled/*) tl_class=$verdict ;;
+    stopped/*) classify_stop ;;
+    */time) tl_class='time' ;;
+    */check) tl_class=node ;; # its nodes are known already
+    */no-container) tl_class=node tl_nodes=$(nodes_with "$no_container unstarted") ;;
+    */exit)
+        if [ -n "$heal_exit_code" ] && [ "$job_code" = "$heal_exit_code" ]; then
+            tl_class='time'
+        else
+            classify_failure
+        fi
+        ;;
+    *) classify_failure ;;
+    esac
+}
+
+# Slurm's words about a signal stand in the file that it opened, before the signal comes.
+classify_stop() {
+    tl_class=stopped
+    tl_words=$(tail -c "+$((tl_err_size + 1))" "$tl_slurm_err" 2>/dev/null | tail -n 200 |
+        sed -n "s/.*\*\*\* JOB $SLURM_JOB_ID ON .* CANCELLED AT .* DUE TO \([A-Z ]*[A-Z]\) .*/\1/p" | tail -n 1)
+    case $tl_words in
+    'TIME LIMIT') tl_class='time' ;;
+    PREEMPTION) [ "$(restarts_now)" != "$restarts" ] || tl_class=preempted ;;
+    esac
+}
+
+# A preempted job that Slurm has put back into the queue has one start more already.
+restarts_now() {
+    scontrol show job "$SLURM_JOB_ID" 2>/dev/null | sed -n 's/.* Restarts=\([0-9]*\) .*/\1/p' | head -n 1
+}
+
+# nodes_with RECORD: the nodes of the ranks that left this record.
+nodes_with() {
+    joined "$(sed -n "s/^$1 //p" "$exits"/[0-9]* 2>/dev/null | sort -u)"
+}
+
+classify_failure() {
+    search_logs
+    if [ "$tl_class" != memory ] && check_again; then return; fi
+    [ -z "$tl_evidence" ] || return
+    case $reason in
+    launch | lost | step) tl_class=ambiguous ;;
+    exit)
+        case $job_code in
+        1) log_is_empty && tl_class=ambiguous ;;
+        137) tl_class=ambiguous ;; # somebody killed it
+        esac
+        ;;
+    esac
+}
+
+log_is_empty() {
+    [ -z "$tl_task$step_roles" ] && [ ! -s "$log.out" ] && [ ! -s "$log.err" ]
+}
+
+# search_logs: the class from the logs' words. Broken hardware comes first, whatever a program makes of it; then what
+# only a user's error says, whatever echoes on other ranks.
+search_logs() {
+    tl_evidence='' tl_rank_node=$(field_of_rank "$job_rank")
+    first_match memory 'Detected [0-9]+ oom.?kill event|oom-kill event|Exceeded job memory limit' ||
+        first_match node 'NVRM: Xid|fallen off the bus|GPU is lost|[Uu]ncorrectable (ECC|double|NVLink)|uncorrectable ECC|driver/library version mismatch|98-nvidia\.sh exited with|nvidia-container-cli: |CUDA driver version is insufficient|no CUDA-capable device' ||
+        first_match user 'Traceback \(most recent call last\)|CUDA out of memory|OutOfMemoryError|device-side assert' ||
+        first_match infrastructure 'NCCL WARN .*(Net|IB|timeout)|NCCL error|ncclSystemError|ncclRemoteError|ncclInternalError|Watchdog caught collective|Stale file handle|Remote I/O error|Transport endpoint is not connected'
+    [ "$tl_class" != node ] || tl_nodes=$(joined "$tl_rank_node")
+}
+
+# first_match CLASS PATTERN
+first_match() {
+    for tl_log in "$log.err" "$log.out" "$own_dir"/roles/*/main.err "$own_dir"/roles/*/main.out; do
+        [ -s "$tl_log" ] || continue
+        tl_evidence=$(tail -c 2000000 "$tl_log" 2>/dev/null | grep -a -E -m 1 -e "$2" | cut -c 1-300 | tr -cd '[:print:]')
+        [ -n "$tl_evidence" ] || continue
+        tl_class=$1
+        return 0
+    done
+    return 1
+}
+
+# field_of_rank RANK: the node of that rank, as its prelude wrote it.
+field_of_rank() {
+    tl_found=''
+    is_number "${1:-}" && [ -f "$exits/$1" ] && tl_found=$(cut -d ' ' -f 3 "$exits/$1" | head -n 1)
+    printf '%s' "${tl_found:-$(only_node)}"
+}
+
+# only_node: the node of a job that has one.
+only_node() {
+    case ${SLURM_JOB_NODELIST:-,} in *[,[]*) ;; *) printf '%s' "$SLURM_JOB_NODELIST" ;; esac
+}
+
+# --- The GPUs ---
+
+# check_nodes: asks every node of the job for its GPUs, outside of any container. Returns 1, and sets which, when a node
+# does not have what was asked for. One that does not even answer while others do is bad, too.
+check_nodes() {
+    tl_nodes='' tl_evidence=''
+    [ "${heal_gpus:-0}" -gt 0 ] || return 0
+    rm -rf "$own_dir/checks"
+    mkdir "$own_dir/checks" 2>/dev/null || return 0
+    in_time 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
+        /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.log" 2>&1
+    tl_answers=0
+    for tl_node in "$own_dir"/nodes/*; do
+        [ -f "$tl_node" ] || continue
+        tl_answers=$((tl_answers + 1)) tl_said=''
+        read -r tl_said <"$tl_node"
+        [ "$tl_said" != ok ] || continue
+        tl_nodes=$(joined "$tl_nodes" "${tl_node##*/}")
+        tl_evidence="${tl_node##*/}: $tl_said"
+    done
+    [ "$tl_answers" -eq 0 ] || [ "$tl_answers" -ge "$heal_nodes" ] || name_silent
+    [ -z "$tl_nodes" ]
+}
+
+name_silent() {
+    for tl_node in $(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null); do
+        [ ! -e "$own_dir/checks/$tl_node" ] || continue
+        tl_nodes=$(joined "$tl_nodes" "$tl_node")
+        tl_evidence="$tl_node: it starts no programs"
+    done
+}
+
+# check_first: before the command, so that a bad node costs seconds.
+check_first() {
+    check_nodes && return 0
+    say "the command was not started: $tl_evidence"
+    srun_code=''
+    decide failed check 1
+    return 1
+}
+
+# check_again: after a failure, whatever the program has made of it. A job that is ended anyway has no time for it.
+check_again() {
+    [ -z "$told" ] && [ -z "$step_roles" ] || return 1
+    tl_kept=$tl_evidence tl_kept_nodes=$tl_nodes
+    if check_nodes; then
+        tl_evidence=$tl_kept tl_nodes=$tl_kept_nodes
+        return 1
+    fi
+    tl_class=node
+}
+
+in_time() {
+    if command -v timeout >/dev/null 2>&1; then
+        timeout "$@"
+    else
+        shift
+        "$@"
+    fi
+}
+
+# --- Whether to go on ---
+
+# decide_next: writes down what the end means and whether there is a next attempt, before anything is done about it.
+decide_next() {
+    classify
+    see_progress
+    count_past
+    tl_next=no tl_why=''
+    case $tl_class in
+    'done' | cancelled | stopped) ;;
+    user | memory) tl_why=$(words_of_class) ;;
+    *) may_go_on && tl_next=yes ;;
+    esac
+    note_decision
+}
+
+words_of_class() {
+    case $tl_class in
+    memory) printf 'it used more memory than it had asked for%s' "$(memory_words)" ;;
+    *) printf 'the command itself failed' ;;
+    esac
+}
+
+# may_go_on: sets why, and returns 1 when there is no next attempt.
+may_go_on() {
+    if is_cancelled; then
+        tl_why='it was cancelled'
+    elif [ "$heal_restart" = never ] && [ "$tl_class" != paused ]; then
+        tl_why='the job forbids new starts (restart: never)'
+    elif [ "$tl_class" = 'time' ] && [ -z "$heal_checkpoints$heal_exit_code" ]; then
+        tl_why='its walltime was over, and it does not say how it can resume'
+    elif [ "$tl_class" != 'time' ] && [ "$tl_faults" -ge "$heal_retries" ]; then
+        tl_why="it was started again as often as allowed ($heal_retries times)"
+    elif is_stuck; then
+        tl_why="it made no progress in $((tl_idle + 1)) starts in a row"
+    else
+        return 0
+    fi
+    return 1
+}
+
+is_stuck() {
+    case $tl_class in 'time' | ambiguous) [ "$tl_progress" != yes ] && [ "$tl_idle" -ge "$heal_patience" ] ;; *) return 1 ;; esac
+}
+
+note_decision() {
+    put decision "class=$tl_class" "next=$tl_next" "why=$tl_why" "nodes=$tl_nodes" "progress=$tl_progress" \
+        "evidence=$tl_evidence" "time=$(date +%s)"
+}
+
+# memory_words: the peak and the limit, where the control groups tell (bytes; version 2, then 1).
+memory_words() {
+    tl_limit=${SLURM_MEM_PER_NODE:-}
+    tl_peak=$(sacct_peak)
+    printf '%s%s' "${tl_peak:+; its peak was $tl_peak}" "${tl_limit:+; the limit is $tl_limit MiB on each node}"
+}
+
+# sacct_peak: the largest resident size of a task so far, as Slurm's samples have it.
+sacct_peak() {
+    in_time 10 sstat --noheader --parsable2 --allsteps --format=MaxRSS --jobs="$SLURM_JOB_ID" 2>/dev/null </dev/null |
+        sort -h | tail -n 1
+}
+
+# leave_if_spent: Slurm itself starts a job again without counting; the budget holds all the same.
+leave_if_spent() {
+    count_past
+    [ "$tl_faults" -gt "$heal_retries" ] || return 0
+    tl_class=ambiguous tl_why="it was started again as often as allowed ($heal_retries times)"
+    say "$tl_why"
+    decide failed spent 1
+    note_decision
+    note_end
+    exit "$job_code"
+}
+
+# --- The next attempt ---
+
+start_next() {
+    [ "$tl_next" = yes ] || return 0
+    # Somebody else has taken this attempt for dead, and was faster.
+    [ ! -d "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" ] || return 0
+    tl_exclude=$(joined "$heal_exclude" "$tl_bad" "$tl_nodes")
+    say "attempt $number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
+    requeue_itself || submit_itself || want
+}
+
+want() {
+    put wanted "exclude=$tl_exclude" "time=$(date +%s)"
+    say 'nothing can be started from here; the next client that looks does it'
+}
+
+# requeue_itself: the same Slurm job again. What it may not run on can be said once it is pending (the update of a running
+# job is refused), and for that there is the time until Slurm kills this shell (KillWait). Seen on 22.05.
+requeue_itself() {
+    [ -z "$told" ] && command -v scontrol >/dev/null 2>&1 || return 1
+    trap 'told=1' TERM
+    in_time 60 scontrol requeue "$SLURM_JOB_ID" >"$own_dir/.requeue" 2>&1 </dev/null || return 1
+    tl_tries=0
+    while [ -n "$tl_exclude" ] && [ "$tl_tries" -lt 20 ]; do
+        ! scontrol update "JobId=$SLURM_JOB_ID" "ExcNodeList=$tl_exclude" >/dev/null 2>&1 </dev/null || break
+        tl_tries=$((tl_tries + 1))
+        sleep 0.2 2>/dev/null || sleep 1
+    done
+    if mkdir -p "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" && [ -z "$tl_task" ]; then
+        printf '%s\n' "$SLURM_JOB_ID" >"$TOWLINE_JOB_DIR/attempts/$((number + 1))/.submit.$$" &&
+            mv -f "$TOWLINE_JOB_DIR/attempts/$((number + 1))/.submit.$$" "$TOWLINE_JOB_DIR/attempts/$((number + 1))/submit"
+    fi
+}
+
+# submit_itself: a new Slurm job, through the same program as a client's submission. A task of an array, or a part of a
+# heterogeneous job, is none.
+submit_itself() {
+    [ -z "$tl_task" ] && command -v sbatch >/dev/null 2>&1 || return 1
+    tl_to=$((number + 1))
+    tl_scratch=$(mktemp -d 2>/dev/null) || return 1
+    (
+        cd "$tl_scratch" || exit 1
+        [ ! -f "$TOWLINE_JOB_DIR/script/setup" ] || cp "$TOWLINE_JOB_DIR/script/setup" ./setup
+        /bin/sh "$TOWLINE_JOB_DIR/script/submit" "$TOWLINE_JOB_DIR" "$tl_to" "$heal_name-a$tl_to" "$heal_timeout" \
+            "$(date +%s)" "attempt $number on $(uname -n)" \
+            sbatch --parsable "--job-name=$heal_name-a$tl_to" "--output=$heal_logs/$tl_to/main.out" \
+            "--error=$heal_logs/$tl_to/main.err" ${heal_depends:+--dependency=} ${heal_begins:+--begin=now} \
+            ${tl_exclude:+"--exclude=$tl_exclude"} "$TOWLINE_JOB_DIR/script/batch" "$tl_to"
+    ) >"$own_dir/.resubmit" 2>&1
+    tl_submitted=$?
+    rm -rf "$tl_scratch"
+    case $tl_submitted in
+    0 | 46 | 47) return 0 ;; # there is one; it is cancelled; somebody else is at it
+    *) return 1 ;;
+    esac
+}
+
+# --- The attempt before this one ---
+
+# A node that was cut off may run the last attempt still. Its tasks look for a successor every few seconds and end when
+# there is one (see prelude.sh), so this one waits for longer than that, unless the last one has written its end.
+await_predecessor() {
+    tl_before_dir=$TOWLINE_JOB_DIR/attempts/$((number - 1))$tl_part
+    [ -e "$tl_before_dir/start" ] && [ ! -e "$tl_before_dir/end" ] || return 0
+    say "attempt $((number - 1)) has left no end; its tasks get 10 s to see that this one has begun"
+    sleep 10
+}
