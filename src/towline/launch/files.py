@@ -97,9 +97,7 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
     """The files that are there once, however many commands a job has."""
     names = launch.spec.secrets
     resume = resume_file(launch.spec)
-    settings = settings_file(
-        launch.spec, launch.job_id, launch.directory, message_timeout=launch.message_timeout
-    )
+    settings = settings_file(launch.spec, launch.job_id, launch.directory, message_timeout=launch.message_timeout)
     return {
         **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
         "script/supervisor": packaged("supervisor.sh"),
@@ -107,6 +105,7 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/rules": job_rules(),
         "script/search.sh": search_script(),
         "script/settings": settings.encode(),
+        "script/judge.sh": packaged("judge.sh"),
         "script/heal.sh": packaged("heal.sh"),
         "script/check": packaged("check.sh"),
         "script/submit": script("submit").encode(),

@@ -50,6 +50,6 @@ def resume_file(spec: JobSpec) -> str:
     """
     if spec.resume is None or not (spec.resume.args or spec.resume.env):
         return ""
-    words = f"    set -- \"$@\" {quote_words(spec.resume.args)}\n" if spec.resume.args else ""
+    words = f'    set -- "$@" {quote_words(spec.resume.args)}\n' if spec.resume.args else ""
     variables = "".join(f"    export {name}={quote(value)}\n" for name, value in spec.resume.env.items())
     return f'if [ -n "${{TOWLINE_RESUME:-}}" ]; then\n{words}{variables}fi\n'

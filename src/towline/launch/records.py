@@ -64,10 +64,52 @@ def end_record(fields: Mapping[str, str]) -> EndRecord | None:
 
 
 def parse_exit(text: str) -> tuple[int, str] | None:
-    """Read `exit/<rank>`: the code and `self`, `signal` or `unstarted`, before the node; None when it makes no sense."""
-    code, kind, *_ = (*text.split(), "", "")
+    """Read `exit/<rank>`: the code and `self`, `signal` or `unstarted`, which the node follows; None for nonsense."""
+    words = text.split()
+    code, kind = (words[0], words[1]) if len(words) > 1 else ("", "")
     number = _small_number(code)
     return None if number is None or kind not in ("self", "signal", "unstarted") else (number, kind)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The file `decision`: what the end of an attempt means, written before anything is done about it.
+
+    Attributes:
+        cause: `done`, `cancelled`, `stopped` (TERM came from outside, and Slurm's record says why), or a class of
+            failures: `user`, `node`, `infrastructure`, `time`, `memory`, `preempted`, `ambiguous` …
+        next: whether there shall be a next attempt.
+        why: why there is none, for a person; empty when that needs no word.
+        nodes: nodes that were found bad, comma-separated.
+        progress: whether the newest checkpoint is newer than the attempt's start; None when nobody can tell.
+        evidence: the line that shows the cause.
+    """
+
+    cause: str
+    next: bool = False
+    why: str = ""
+    nodes: str = ""
+    progress: bool | None = None
+    evidence: str = ""
+
+
+_CAUSE = re.compile(r"[a-z][a-z-]{0,31}")
+_NODES = re.compile(r"[A-Za-z0-9._,\[\]-]*")
+
+
+def decision_record(fields: Mapping[str, str]) -> Decision | None:
+    """Read the fields of `decision`; None when it is not whole or makes no sense (the job itself can write there)."""
+    cause, nodes = fields.get("class", ""), fields.get("nodes", "")
+    if not _CAUSE.fullmatch(cause) or fields.get("next") not in ("yes", "no") or not _NODES.fullmatch(nodes):
+        return None
+    return Decision(
+        cause,
+        fields["next"] == "yes",
+        fields.get("why", ""),
+        nodes,
+        {"yes": True, "no": False}.get(fields.get("progress", "")),
+        fields.get("evidence", ""),
+    )
 
 
 def parse_fields(text: str) -> dict[str, str]:

@@ -71,7 +71,27 @@ sys.exit(int(os.environ.get("SLURM_STUB_SAYS", worst)))
 
 SCONTROL = """\
 #!/bin/sh
-[ "$1 $2" = 'show hostnames' ] && printf '%s\\n' node5 node6 node7 node8
+case $1 in
+show) [ "$2" = hostnames ] && printf '%s\\n' node5 node6 node7 node8 ;;
+*)
+    printf 'scontrol %s\\n' "$*" >>"$TOWLINE_JOB_DIR/asked"
+    [ -n "${STUB_REQUEUE:-}" ]
+    ;;
+esac
+"""
+
+# Takes jobs when it is told which id they get.
+SBATCH = """\
+#!/bin/sh
+case $* in *--test-only*)
+    [ -z "${STUB_FULL:-}" ] || echo 'Requested node configuration is not available'
+    exit 1
+    ;;
+esac
+for word in "$@"; do printf '%s\\n' "$word"; done >sbatch.words
+[ -n "${STUB_SBATCH:-}" ] && echo "$STUB_SBATCH" && exit
+echo 'sbatch: error: Batch job submission failed: Access/permission denied' >&2
+exit 1
 """
 
 
@@ -145,7 +165,9 @@ class Allocation:
         return parse_fields((self.attempt(number) / name).read_text())
 
     def exits(self, number: int = 1) -> dict[str, str]:
-        return {path.name: path.read_text().strip() for path in (self.attempt(number) / "exit").iterdir()}
+        """The ranks' records without the nodes."""
+        files = (self.attempt(number) / "exit").iterdir()
+        return {path.name: " ".join(path.read_text().split()[:2]) for path in files}
 
     def twin(self, name: str) -> Allocation:
         """Another empty job directory beside this one, with the same shell and tools."""
@@ -157,7 +179,7 @@ def make_tools(folder: Path, shell: tuple[str, ...]) -> Path:
     folder.mkdir()
     path = shutil.which(shell[0])
     script = f"#!{sys.executable}\nSHELL = {[path, *shell[1:]]!r}\n{SRUN}"
-    for name, text in (("srun", script), ("scontrol", SCONTROL)):
+    for name, text in (("srun", script), ("scontrol", SCONTROL), ("sbatch", SBATCH)):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     return folder

@@ -76,7 +76,7 @@ SHAPES = {
 
 STATIC = {
     f"script/{name}"
-    for name in ("supervisor", "prelude", "roles.sh", "heal.sh", "check", "submit", "rules", "search.sh")
+    for name in ("supervisor", "prelude", "roles.sh", "judge.sh", "heal.sh", "check", "submit", "rules", "search.sh")
 }
 
 

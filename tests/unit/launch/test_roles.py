@@ -94,7 +94,7 @@ def test_a_service_is_ended_when_the_others_are_done(allocation: Allocation) -> 
     assert allocation.run() == 0
     assert allocation.end() == EndRecord("done", 0)
     exits = allocation.attempt(1) / "roles/ctl/exit/0"
-    assert exits.read_text() == "143 signal\n"
+    assert exits.read_text() == "143 signal node5\n"
 
 
 def test_a_service_that_leaves_early_with_0_has_failed_the_job(allocation: Allocation) -> None:

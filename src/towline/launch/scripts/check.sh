@@ -4,10 +4,10 @@
 # Writes DIRECTORY/<node>: `ok`, or what is wrong with the node's GPUs. Where there is no nvidia-smi nothing can be asked.
 set -u
 umask 077
-wanted=$1 answer=$2/${SLURMD_NODENAME:-$(uname -n)}
+wanted=$1 answers=$2 node=${SLURMD_NODENAME:-$(uname -n)}
 
 say() {
-    printf '%s\n' "$1" >"$answer.part" && mv -f "$answer.part" "$answer"
+    printf '%s\n' "$1" >"$answers/.$node" && mv -f "$answers/.$node" "$answers/$node"
 }
 
 command -v nvidia-smi >/dev/null 2>&1 || {

@@ -188,7 +188,7 @@ check_nodes() {
     in_time 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
         /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.log" 2>&1
     tl_answers=0
-    for tl_node in "$own_dir"/nodes/*; do
+    for tl_node in "$own_dir"/checks/*; do
         [ -f "$tl_node" ] || continue
         tl_answers=$((tl_answers + 1)) tl_said=''
         read -r tl_said <"$tl_node"
@@ -200,12 +200,16 @@ check_nodes() {
     [ -z "$tl_nodes" ]
 }
 
+# name_silent: where the answers and the silent ones are all the nodes; names that do not fit say nothing.
 name_silent() {
+    tl_silent=''
     for tl_node in $(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null); do
         [ ! -e "$own_dir/checks/$tl_node" ] || continue
-        tl_nodes=$(joined "$tl_nodes" "$tl_node")
-        tl_evidence="$tl_node: it starts no programs"
+        tl_answers=$((tl_answers + 1)) tl_silent=$(joined "$tl_silent" "$tl_node")
     done
+    [ -n "$tl_silent" ] && [ "$tl_answers" -eq "$heal_nodes" ] || return 0
+    tl_nodes=$(joined "$tl_nodes" "$tl_silent")
+    tl_evidence="$tl_silent: no program starts there"
 }
 
 # check_first: before the command, so that a bad node costs seconds.
@@ -318,9 +322,25 @@ start_next() {
     [ "$tl_next" = yes ] || return 0
     # Somebody else has taken this attempt for dead, and was faster.
     [ ! -d "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" ] || return 0
-    tl_exclude=$(joined "$heal_exclude" "$tl_bad" "$tl_nodes")
+    choose_exclusion
     say "attempt $number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
     requeue_itself || submit_itself || want
+}
+
+# choose_exclusion: every node that was found bad; but where too few others are left, the job had better run on one of
+# these than never.
+choose_exclusion() {
+    for tl_exclude in "$(joined "$heal_exclude" "$tl_bad" "$tl_nodes")" "$(joined "$heal_exclude" "$tl_nodes")"; do
+        ! leaves_too_few || continue
+        return
+    done
+    tl_exclude=$heal_exclude
+}
+
+leaves_too_few() {
+    [ "$tl_exclude" != "$heal_exclude" ] || return 1
+    in_time 30 sbatch --test-only "--exclude=$tl_exclude" ${heal_depends:+--dependency=} "$TOWLINE_JOB_DIR/script/batch" \
+        2>&1 </dev/null | grep -q -i -e 'node configuration is not available' -e 'Invalid node name'
 }
 
 want() {

@@ -1,0 +1,162 @@
+"""What the supervisor makes of an attempt's end, and how it starts the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.launch.allocation import JOB_ID, Allocation
+from towline.launch.records import Decision, decision_record
+from towline.models.spec import JobSpec
+
+XID = 'echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1'
+TRACEBACK = 'echo "Traceback (most recent call last):" >&2'
+NCCL = 'echo "NCCL WARN Net: connection closed by remote peer" >&2'
+
+
+def decided(allocation: Allocation, number: int = 1) -> Decision:
+    found = decision_record(allocation.fields("decision", number))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "goes_on"),
+    [
+        ("true", "done", False),
+        ("exit 7", "user", False),
+        ("echo working; exit 1", "user", False),
+        ("exit 1", "ambiguous", True),
+        (f"{TRACEBACK}; exit 1", "user", False),
+        (f"{TRACEBACK}; {NCCL}; exit 1", "user", False),
+        (f"{NCCL}; {TRACEBACK}; exit 1", "user", False),
+        ("echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1", "user", False),
+        (f"{NCCL}; exit 1", "infrastructure", True),
+        (XID, "node", True),
+        (f"{TRACEBACK}; {XID}", "node", True),
+        ("echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.' >&2; exit 137", "memory", False),
+        ("exit 137", "ambiguous", True),
+    ],
+)
+def test_the_class_and_whether_it_goes_on(allocation: Allocation, text: str, cause: str, goes_on: bool) -> None:
+    allocation.place_text(text).run(SLURMD_NODENAME="node5")
+    found = decided(allocation)
+    assert (found.cause, found.next) == (cause, goes_on)
+    assert found.nodes == ("node5" if cause == "node" else "")
+
+
+def test_a_requeue_says_which_nodes_are_bad_once_the_job_is_pending(allocation: Allocation) -> None:
+    allocation.place_text(XID, exclude="node9").run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    asked = (allocation.directory / "asked").read_text().splitlines()
+    assert asked == ["scontrol requeue 42", "scontrol update JobId=42 ExcNodeList=node9,node5"]
+    assert (allocation.attempt(2) / "submit").read_text() == "42\n"
+    assert not (allocation.attempt(1) / "wanted").exists()
+
+
+def test_without_a_requeue_the_next_job_comes_from_the_node(allocation: Allocation) -> None:
+    allocation.place_text(XID).run(SLURMD_NODENAME="node5", STUB_SBATCH="77")
+    assert (allocation.attempt(2) / "submit").read_text() == "77\n"
+    logs = f"{allocation.directory}/attempts/2/main"
+    token = f"job-{JOB_ID}-a2"
+    assert (allocation.directory / "sbatch.words").read_text().splitlines() == [
+        "--parsable",
+        f"--job-name={token}",
+        f"--output={logs}.out",
+        f"--error={logs}.err",
+        "--exclude=node5",
+        f"{allocation.directory}/script/batch",
+        "2",
+    ]
+
+
+def test_where_neither_is_allowed_the_next_attempt_is_wanted(allocation: Allocation) -> None:
+    allocation.place_text(XID).run(SLURMD_NODENAME="node5")
+    assert allocation.fields("wanted")["exclude"] == "node5"
+    assert "the next client" in allocation.err()
+
+
+def test_the_job_runs_on_bad_nodes_rather_than_never(allocation: Allocation) -> None:
+    allocation.place_text(XID, exclude="node9").run(SLURMD_NODENAME="node5", STUB_FULL="yes")
+    assert allocation.fields("wanted")["exclude"] == "node9"
+
+
+def restart(allocation: Allocation, number: int, **more: str) -> Decision:
+    allocation.run(SLURM_RESTART_COUNT=str(number - 1), SLURMD_NODENAME=f"node{number}", **more)
+    return decided(allocation, number)
+
+
+def test_faults_have_a_budget_and_every_bad_node_is_left_out(allocation: Allocation) -> None:
+    allocation.place_text(XID, retries=2)
+    assert [restart(allocation, number, STUB_REQUEUE="yes").next for number in (1, 2, 3)] == [True, True, False]
+    assert decided(allocation, 3).why == "it was started again as often as allowed (2 times)"
+    assert "ExcNodeList=node1,node2" in (allocation.directory / "asked").read_text()
+    allocation.run(SLURM_RESTART_COUNT="3")
+    assert decided(allocation, 4).why == "it was started again as often as allowed (2 times)"
+    assert not (allocation.attempt(4) / "exit" / "0").exists()
+
+
+def test_without_progress_an_ambiguous_end_is_tried_three_times_more(allocation: Allocation) -> None:
+    allocation.place_text("exit 1")
+    assert [restart(allocation, number, STUB_REQUEUE="yes").next for number in (1, 2, 3, 4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert decided(allocation, 4).why == "it made no progress in 4 starts in a row"
+
+
+def test_a_command_that_asks_to_be_started_again_goes_on_while_it_moves(allocation: Allocation) -> None:
+    text = 'n=$TOWLINE_ATTEMPT; [ "$n" -gt 2 ] || echo "$n" >"$TOWLINE_RESULTS_DIR/c$n.pt"; echo "$*+$X"; exit 9'
+    resume: Any = {
+        "checkpoints": "*.pt",
+        "exit_code": 9,
+        "args": ["--resume"],
+        "env": {"X": "y"},
+        "without_progress": 1,
+    }
+    allocation.place(command=("sh", "-c", text, "sh"), resume=resume, retries=0)
+    found = [restart(allocation, number, STUB_REQUEUE="yes") for number in (1, 2, 3, 4)]
+    assert [each.cause for each in found] == ["time"] * 4
+    assert [each.progress for each in found] == [True, True, False, False]
+    assert [each.next for each in found] == [True, True, True, False]
+    assert [allocation.out(number) for number in (1, 2)] == ["+\n", "--resume+y\n"]
+
+
+def test_a_job_that_forbids_it_is_never_started_again(allocation: Allocation) -> None:
+    allocation.place_text(XID, restart="never").run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    assert (decided(allocation).cause, decided(allocation).next) == ("node", False)
+    assert not (allocation.directory / "asked").exists()
+
+
+def test_nothing_is_started_after_a_cancel(allocation: Allocation) -> None:
+    allocation.place_text(f': >"$TOWLINE_JOB_DIR/cancelled"; {XID}').run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    assert not decided(allocation).next
+    assert not (allocation.directory / "asked").exists()
+
+
+def test_nothing_is_started_when_somebody_else_did(allocation: Allocation) -> None:
+    allocation.place_text(f'mkdir "$TOWLINE_JOB_DIR/attempts/2"; {XID}').run(
+        SLURMD_NODENAME="node5", STUB_REQUEUE="yes"
+    )
+    assert not (allocation.directory / "asked").exists()
+
+
+def test_tasks_end_when_a_later_attempt_has_begun(allocation: Allocation) -> None:
+    job = allocation.place_text('mkdir "$TOWLINE_JOB_DIR/attempts/2"; sleep 60; echo too late').start()
+    job.wait(timeout=30)
+    assert "attempt 2 has begun" in allocation.err()
+    assert allocation.out() == ""
+
+
+def test_the_gpus_are_asked_for_before_the_command(allocation: Allocation) -> None:
+    smi = allocation.tools / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: H100 (UUID: GPU-1)'\n")
+    smi.chmod(0o755)
+    spec = JobSpec.build(command=("echo", "ran"), resources={"gpus_per_node": 2})
+    allocation.place_plan(spec).run(SLURMD_NODENAME="node5", STUB_SBATCH="77")
+    found = decided(allocation)
+    assert (found.cause, found.nodes, found.next) == ("node", "node5", True)
+    assert found.evidence == "node5: 1 of the 2 GPUs are there"
+    assert allocation.out() == ""
