@@ -11,8 +11,8 @@ from towline.launch.records import Decision, decision_record
 from towline.models.spec import JobSpec
 
 XID = 'echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1'
-TRACEBACK = 'echo "Traceback (most recent call last):" >&2'
-NCCL = 'echo "NCCL WARN Net: connection closed by remote peer" >&2'
+TRACEBACK = 'printf "Traceback (most recent call last):\\n  File \\"t.py\\", line 3, in <module>\\nValueError: no such optimizer\\n" >&2'
+NCCL = 'echo "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1, ncclRemoteError" >&2'
 
 
 def decided(allocation: Allocation, number: int = 1) -> Decision:
@@ -32,7 +32,7 @@ def decided(allocation: Allocation, number: int = 1) -> Decision:
         (f"{TRACEBACK}; {NCCL}; exit 1", "user", False),
         (f"{NCCL}; {TRACEBACK}; exit 1", "user", False),
         ("echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1", "user", False),
-        (f"{NCCL}; exit 1", "infrastructure", True),
+        (f"{NCCL}; exit 1", "ambiguous", True),
         (XID, "node", True),
         (f"{TRACEBACK}; {XID}", "node", True),
         ("echo 'slurmstepd: error: Detected 1 oom_kill event in StepId=7.0.' >&2; exit 137", "memory", False),

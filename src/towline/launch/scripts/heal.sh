@@ -8,6 +8,7 @@
 
 tl_part=${tl_task:+/task-$tl_task}
 tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
+tl_tab=$(printf '\t')
 tl_class='' tl_why='' tl_nodes='' tl_next=no tl_progress='' tl_evidence=''
 
 # --- What earlier attempts have cost ---
@@ -83,7 +84,7 @@ see_progress() {
 
 # classify: sets the class, and for faults of nodes which ones.
 classify() {
-    tl_class=user
+    tl_class=user tl_retry=yes
     case $verdict/$reason in
     done/* | cancelled/*) tl_class=$verdict ;;
     stopped/*) classify_stop ;;
@@ -123,51 +124,57 @@ nodes_with() {
 }
 
 classify_failure() {
+    tl_retry=no tl_evidence='' tl_class=none
     search_logs
     if [ "$tl_class" != memory ] && check_again; then return; fi
-    [ -z "$tl_evidence" ] || return
-    case $reason in
-    launch | lost | step) tl_class=ambiguous ;;
-    exit)
-        case $job_code in
-        1) log_is_empty && tl_class=ambiguous ;;
-        137) tl_class=ambiguous ;; # somebody killed it
-        esac
-        ;;
+    [ "$tl_class" = none ] || return 0
+    tl_class=user tl_retry=no
+    case $reason/$job_code in
+    launch/* | lost/* | step/*) tl_class=ambiguous ;;
+    exit/1) ! log_is_empty || tl_class=ambiguous ;;
+    exit/137) tl_class=ambiguous ;; # somebody killed it
     esac
+    [ "$tl_class" = user ] || tl_retry=yes
 }
 
 log_is_empty() {
     [ -z "$tl_task$step_roles" ] && [ ! -s "$log.out" ] && [ ! -s "$log.err" ]
 }
 
-# search_logs: the class from the logs' words. Broken hardware comes first, whatever a program makes of it; then what
-# only a user's error says, whatever echoes on other ranks.
+# search_logs: what the rules make of the logs and of the end. A task of an array has its logs beside those of the others.
 search_logs() {
-    tl_evidence='' tl_rank_node=$(field_of_rank "$job_rank")
-    first_match memory 'Detected [0-9]+ oom.?kill event|oom-kill event|Exceeded job memory limit' ||
-        first_match node 'NVRM: Xid|fallen off the bus|GPU is lost|[Uu]ncorrectable (ECC|double|NVLink)|uncorrectable ECC|driver/library version mismatch|98-nvidia\.sh exited with|nvidia-container-cli: |CUDA driver version is insufficient|no CUDA-capable device' ||
-        first_match user 'Traceback \(most recent call last\)|CUDA out of memory|OutOfMemoryError|device-side assert' ||
-        first_match infrastructure 'NCCL WARN .*(Net|IB|timeout)|NCCL error|ncclSystemError|ncclRemoteError|ncclInternalError|Watchdog caught collective|Stale file handle|Remote I/O error|Transport endpoint is not connected'
-    [ "$tl_class" != node ] || tl_nodes=$(joined "$tl_rank_node")
+    write_facts >"$own_dir/facts"
+    tl_words=''
+    [ -z "$tl_task" ] || tl_words="main-$tl_task.err main-$tl_task.out"
+    # shellcheck disable=SC2086  # two names
+    /bin/sh "$TOWLINE_JOB_DIR/script/search.sh" "$TOWLINE_JOB_DIR/script/rules" "$own_dir/facts" 20 67108864 \
+        "$attempt_dir" $tl_words 2>/dev/null </dev/null | sed -n 's/^verdict.//p' >"$own_dir/found"
+    tl_found='' tl_blame=no
+    # CLASS RETRY BLAME RULE NODE RANK FILE OFFSET LINE, tabs between
+    IFS=$tl_tab read -r tl_found tl_retry tl_blame _ tl_node _ _ _ tl_line <"$own_dir/found"
+    case $tl_found in
+    '' | none) return ;;
+    esac
+    tl_class=$tl_found tl_evidence=$(printf '%s' "$tl_line" | cut -c 1-300)
+    # A line that names no node is most likely of the rank that failed first.
+    case $tl_blame/$tl_node in
+    yes/-) tl_nodes=$(joined "$(node_of_rank "$job_rank")") ;;
+    yes/*) tl_nodes=$(joined "$tl_node") ;;
+    *) [ "$tl_class" != node ] || tl_nodes=$(joined "$(node_of_rank "$job_rank")") ;;
+    esac
 }
 
-# first_match CLASS PATTERN
-first_match() {
-    for tl_log in "$log.err" "$log.out" "$own_dir"/roles/*/main.err "$own_dir"/roles/*/main.out; do
-        [ -s "$tl_log" ] || continue
-        tl_evidence=$(tail -c 2000000 "$tl_log" 2>/dev/null | grep -a -E -m 1 -e "$2" | cut -c 1-300 | tr -cd '[:print:]')
-        [ -n "$tl_evidence" ] || continue
-        tl_class=$1
-        return 0
-    done
-    return 1
+write_facts() {
+    tl_hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null | tr '\n' ' ')
+    printf 'nodes %s\n' "${tl_hosts:-$(only_node)}"
+    printf 'rank %s\n' "$job_rank"
+    printf 'end verdict=%s\nend reason=%s\nend code=%s\n' "$verdict" "$reason" "$job_code"
 }
 
-# field_of_rank RANK: the node of that rank, as its prelude wrote it.
-field_of_rank() {
+# node_of_rank RANK: the node of that rank, as its prelude wrote it.
+node_of_rank() {
     tl_found=''
-    is_number "${1:-}" && [ -f "$exits/$1" ] && tl_found=$(cut -d ' ' -f 3 "$exits/$1" | head -n 1)
+    is_number "${1:-}" && [ -f "$exits/$1" ] && read -r _ _ tl_found <"$exits/$1"
     printf '%s' "${tl_found:-$(only_node)}"
 }
 
@@ -229,7 +236,7 @@ check_again() {
         tl_evidence=$tl_kept tl_nodes=$tl_kept_nodes
         return 1
     fi
-    tl_class=node
+    tl_class=node tl_retry=yes
 }
 
 in_time() {
@@ -251,8 +258,13 @@ decide_next() {
     tl_next=no tl_why=''
     case $tl_class in
     'done' | cancelled | stopped) ;;
-    user | memory) tl_why=$(words_of_class) ;;
-    *) may_go_on && tl_next=yes ;;
+    *)
+        if [ "$tl_retry" = no ]; then
+            tl_why=$(words_of_class)
+        elif may_go_on; then
+            tl_next=yes
+        fi
+        ;;
     esac
     note_decision
 }
@@ -260,7 +272,8 @@ decide_next() {
 words_of_class() {
     case $tl_class in
     memory) printf 'it used more memory than it had asked for%s' "$(memory_words)" ;;
-    *) printf 'the command itself failed' ;;
+    user) printf 'the command itself failed' ;;
+    *) printf 'the same would come of another start' ;;
     esac
 }
 
@@ -270,8 +283,8 @@ may_go_on() {
         tl_why='it was cancelled'
     elif [ "$heal_restart" = never ] && [ "$tl_class" != paused ]; then
         tl_why='the job forbids new starts (restart: never)'
-    elif [ "$tl_class" = 'time' ] && [ -z "$heal_checkpoints$heal_exit_code" ]; then
-        tl_why='its walltime was over, and it does not say how it can resume'
+    elif { [ "$tl_class" = 'time' ] || [ "$tl_retry" = resume ]; } && [ -z "$heal_checkpoints$heal_exit_code" ]; then
+        tl_why='it does not say how it can resume (see resume in the job'"'"'s description)'
     elif [ "$tl_class" != 'time' ] && [ "$tl_faults" -ge "$heal_retries" ]; then
         tl_why="it was started again as often as allowed ($heal_retries times)"
     elif is_stuck; then
