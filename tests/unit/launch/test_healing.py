@@ -11,7 +11,7 @@ from towline.launch.records import Decision, decision_record
 from towline.models.spec import JobSpec
 
 XID = 'echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1'
-TRACEBACK = 'printf "Traceback (most recent call last):\\n  File \\"t.py\\", line 3, in <module>\\nValueError: no such optimizer\\n" >&2'
+TRACEBACK = r'printf "Traceback (most recent call last):\n  File \"t.py\", line 3\nValueError: no such optimizer\n" >&2'
 NCCL = 'echo "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1, ncclRemoteError" >&2'
 
 
@@ -81,8 +81,8 @@ def test_the_job_runs_on_bad_nodes_rather_than_never(allocation: Allocation) -> 
     assert allocation.fields("wanted")["exclude"] == "node9"
 
 
-def restart(allocation: Allocation, number: int, **more: str) -> Decision:
-    allocation.run(SLURM_RESTART_COUNT=str(number - 1), SLURMD_NODENAME=f"node{number}", **more)
+def restart(allocation: Allocation, number: int, **more: Any) -> Decision:
+    allocation.run(42, **{"SLURM_RESTART_COUNT": str(number - 1), "SLURMD_NODENAME": f"node{number}", **more})
     return decided(allocation, number)
 
 

@@ -168,6 +168,10 @@ write_facts() {
     tl_hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null | tr '\n' ' ')
     printf 'nodes %s\n' "${tl_hosts:-$(only_node)}"
     printf 'rank %s\n' "$job_rank"
+    # What a rank left: CODE KIND NODE.
+    for tl_file in "$exits"/[0-9]*; do
+        [ -f "$tl_file" ] && read -r _ _ tl_node <"$tl_file" && printf 'on %s %s\n' "${tl_file##*/}" "$tl_node"
+    done
     printf 'end verdict=%s\nend reason=%s\nend code=%s\n' "$verdict" "$reason" "$job_code"
 }
 
