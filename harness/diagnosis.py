@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from towline.launch.diagnosis.rules import COLUMNS, Rule, parse_rules
+from towline.models.diagnosis import FAULT_CLASSES
 
 ROOM = Path(__file__).parent.parent / "src/towline/launch/diagnosis"
 COMPILED = ROOM / "rules.tsv"
 
 _KEYS = {"name", "class", "where", "pattern", "retry", "blame", "strength", "means", "do", "examples", "near"}
 
+# What stands in quotes is a text about a fault and not the fault: a help text, a configuration, a line of code.
+_MENTIONS = {
+    **dict.fromkeys(set(FAULT_CLASSES) - {"user", "memory"}, '[^"]'),
+    "ambiguous": "[^\"']",
+}
 _BLAME = {True: "yes", False: "no", "alone": "alone"}
 _DEFAULTS: dict[str, Any] = {
     "where": "log",
@@ -92,6 +98,8 @@ def _whole(file: str, table: dict[str, Any], parts: dict[str, str]) -> dict[str,
         raise ValueError(f"{file}, rule {table.get('name')}: {', '.join(sorted(wrong))} is missing or unknown")
     for name, part in parts.items():
         whole["pattern"] = whole["pattern"].replace("{" + name + "}", part)
+    if whole["where"] == "log" and whole["class"] in _MENTIONS:
+        whole["pattern"] = f"^{_MENTIONS[whole['class']]}*({whole['pattern']})"
     return whole
 
 

@@ -7,10 +7,10 @@ them into `rules.tsv`, one rule a line, with tabs between the columns:
     NAME CLASS WHERE RETRY BLAME STRENGTH PATTERN MEANS ADVICE
 
 CLASS is one of `towline.models.diagnosis.FaultClass`, or `harmless` for lines that look like a fault and are none.
-WHERE is `log` (the lines of log files), `slurm` or `end` (facts, see below). RETRY is `yes`, `no` or `resume`; BLAME is
-`yes`, `no`, or `alone` for what is a node's fault only if others of the job do not have it. STRENGTH says which of
-several rules knows a line, see `rules.Strength`. PATTERN is an extended regular expression (regex(7)) that Python reads
-in the same way.
+WHERE is `log` (the lines of log files), `last` (a log's last one), `slurm` or `end` (facts, see below). RETRY is `yes`,
+`no` or `resume`; BLAME is `yes`, `no`, or `alone` for what is a node's fault only if others of the job do not have it.
+STRENGTH says which of several rules knows a line, see `rules.Strength`. PATTERN is an extended regular expression
+(regex(7)) that Python reads in the same way.
 
 `search.sh` takes compiled rules, facts and log files; its head says how it is called and what it answers. It judges by
 itself, so that the supervisor on the node and the client come to the same end: both files go into every job as
@@ -27,6 +27,6 @@ itself, so that the supervisor on the node and the client come to the same end: 
         sed -n 's/^verdict.//p' >"$own_dir/verdict"
 
 Facts are lines `nodes NAME…`, `rank N`, `at FILE NODE`, `on RANK NODE`, `slurm KEY=VALUE` and `end KEY=VALUE`. Keys of
-`slurm`: `state` and `reason` (Slurm's words), `exit` (`code:signal`), `step` (`ID STATE CODE:SIGNAL`, one for each step).
+`slurm`: `state` and `reason` (Slurm's words), `exit` (`code:signal`), `step` (`ID STATE CODE:SIGNAL`, one each).
 Keys of `end`: those of the record `end` (`launch.records.EndRecord`): `verdict`, `reason`, `code`.
 """

@@ -57,8 +57,8 @@ judge() {
             body[$3, turn] = body[$3, turn] "if(s~" literal($7) ")return " NR "\n"
         }
         END {
-            split("log slurm end", kinds, " ")
-            for (i = 1; i <= 3; i++) {
+            split("log last slurm end", kinds, " ")
+            for (i = 1; i <= 4; i++) {
                 print "function " kinds[i] "_rule(s){"
                 for (turn = 1; turn <= 3; turn++) printf "%s", body[kinds[i], turn]
                 print "return 0}"
@@ -114,7 +114,7 @@ function weigh(rule, file, offset, s, rank) {
     if (blame[rule] != "no") suspect[rule, ++suspects[rule]] = file SUBSEP s
 }
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
-function take(file, offset, s, rule) {
+function take(file, offset, s, bytes, rule) {
     rule = log_rule(s)
     if (!rule) return
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
@@ -122,6 +122,13 @@ function take(file, offset, s, rule) {
     if (class[rule] == "harmless" && strength[rule] != "place") return
     if (strength[rule] == "general" && file == covered_file && offset <= covered_until) { covered_file = ""; return }
     if (class[rule] != "harmless") weigh(rule, file, offset, s)
+    tell(rule, file, offset, s)
+    if (strength[rule] == "general" && (file in size) && offset + bytes + 2 >= size[file] && (rule = last_rule(s))) {
+        weigh(rule, file, offset, s)
+        tell(rule, file, offset, s)
+    }
+}
+function tell(rule, file, offset, s) {
     if (told[rule] < 64 && told[rule, file] < (strength[rule] == "place" ? 64 : 4)) {
         told[rule]++
         told[rule, file]++
@@ -130,10 +137,10 @@ function take(file, offset, s, rule) {
 }
 function look(file, offset, text, count, i, parts) {
     if (++looked[file, base] > 20000) return
-    if (!index(text, "\r")) { take(file, offset, clean(substr(text, 1, 8000))); return }
+    if (!index(text, "\r")) { take(file, offset, clean(substr(text, 1, 8000)), length(text)); return }
     count = split(text, parts, "\r")
     for (i = 1; i <= count; i++) {
-        if (i > count - 2000 && parts[i] != "") take(file, offset, clean(substr(parts[i], 1, 8000)))
+        if (i > count - 2000 && parts[i] != "") take(file, offset, clean(substr(parts[i], 1, 8000)), length(parts[i]))
         if (bytewise) offset += length(parts[i]) + 1
     }
 }
@@ -151,6 +158,7 @@ BEGIN {
         else fact[++fact_count] = line[i]
     }
 }
+/^\002/ { split(substr($0, 2), head, "\002"); if (bytewise) size[head[1]] = head[2]; next }
 /^\001/ { split(substr($0, 2), head, "\001"); file = head[1]; base = head[2]; if (head[3]) print "partial\t" file; next }
 {
     at = index($0, ":")
@@ -248,6 +256,7 @@ found() {
 # search: reads `whole|part SIZE SHARE NAME` lines.
 search() {
     list=$(cat)
+    printf '%s\n' "$list" | awk 'NF { printf "\002%s\002%s\n", $4, $2 }'
     # A second file makes grep name even a single one.
     # shellcheck disable=SC2046  # names without blanks
     found /dev/null $(printf '%s\n' "$list" | sed -n 's/^whole [0-9]* [0-9]* //p')

@@ -76,7 +76,7 @@ def rule_of(text: str, where: str = "log") -> Rule | None:
 
 def hits_of(file: str, text: str) -> Iterator[Hit]:
     """What the rules know of a log's text."""
-    covered, offset = -1, 0
+    covered, offset, at = -1, 0, 0
     for line in text.split("\n"):
         rule = rule_of(line)
         if rule and rule.strength == "covers":
@@ -85,6 +85,10 @@ def hits_of(file: str, text: str) -> Iterator[Hit]:
             covered = -1
         elif rule and (rule.kind or rule.strength == "place"):
             yield Hit(rule, line, file, offset)
+            last = rule_of(line, "last") if rule.strength == "general" and not text[at + len(line) :].strip() else None
+            if last:
+                yield Hit(last, line, file, offset)
+        at += len(line) + 1
         offset += len(line.encode("utf-8", "surrogateescape")) + 1
 
 
