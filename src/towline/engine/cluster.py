@@ -235,6 +235,7 @@ class AsyncCluster:
 
     async def close(self) -> None:
         """End what this object started."""
+        self._session.poller.close()
         await self._session.remote.close()
         self._session.store.close()
 

@@ -10,7 +10,7 @@ from towline.engine import cancelling, homecoming, mapping
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.session import Session
 from towline.engine.staging import keeping
-from towline.engine.watching import following, observation
+from towline.engine.watching import following, observation, waiting
 from towline.engine.watching.arrays import task_of
 from towline.models.errors import WaitTimedOut
 from towline.models.job import JobRecord
@@ -93,7 +93,7 @@ class AsyncJob:
         return self.record
 
     async def _ended(self) -> None:
-        async for event in following.follow(self._session, self.record, logs=False):
+        async for event in waiting.changes(self._session, self.record, patience=following.PATIENCE):
             if isinstance(event, StateChanged):
                 self.record = event.record
 

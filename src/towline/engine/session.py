@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from towline.config.profile import ClusterProfile
 from towline.engine.store import Store
 from towline.remote.base import Operation, Outcome, Remote, Sink
 from towline.slurm.calls import Call
+
+if TYPE_CHECKING:
+    from towline.engine.watching.poller import Poller
 
 CALL_SECONDS = 120.0
 """Time limit of one script; a controller that is away takes about 9 s to fail each query."""
@@ -20,6 +25,13 @@ class Session:
     profile: ClusterProfile
     remote: Remote
     store: Store
+
+    @cached_property
+    def poller(self) -> Poller:
+        """This process's part in looking at the cluster's jobs."""
+        from towline.engine.watching.poller import Poller
+
+        return Poller(self)
 
     async def run(self, operation: Operation, *, sink: Sink | None = None) -> Outcome:
         """Run an operation on the cluster."""

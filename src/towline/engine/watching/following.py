@@ -7,7 +7,6 @@ it wrote its end. The queue is asked at its own, slower pace, and at once when t
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from dataclasses import dataclass, field
 from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.outcomes import expect_done
 from towline.engine.session import Session
-from towline.engine.watching import observation
-from towline.engine.watching.pace import pace_of_end, pace_of_files, pace_of_queue
+from towline.engine.watching.pace import pace_of_end, pace_of_files
+from towline.engine.watching.poller import Interest
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Operation
@@ -98,36 +97,36 @@ async def follow(
         Unreachable: the cluster did not answer for `PATIENCE` seconds.
         NotFound: the job's directory is gone.
     """
-    watch = _Watch(session, record, logs)
-    if tail is not None and logs:
-        await watch.reader.skip_to_tail(tail)
-    while not watch.finished:
-        try:
-            async for event in watch.look():
-                yield event
-            watch.heard()
-        except (Unreachable, OutcomeUnknown, WaitTimedOut) as error:
-            if watch.missed(error):
-                yield NoAnswer(error.why or error.what)
-        if not watch.finished:
-            await asyncio.sleep(watch.pause())
+    with session.poller.following(record) as interest:
+        watch = _Watch(session, interest, logs)
+        if tail is not None and logs:
+            await watch.reader.skip_to_tail(tail)
+        while not watch.finished:
+            try:
+                async for event in watch.look():
+                    yield event
+                watch.heard()
+            except (Unreachable, OutcomeUnknown, WaitTimedOut) as error:
+                if watch.missed(error):
+                    yield NoAnswer(error.why or error.what)
+            if not watch.finished:
+                await asyncio.sleep(watch.pause())
 
 
 class _Watch:
     """One job under watch: what was seen last, and when to look again."""
 
-    def __init__(self, session: Session, record: JobRecord, logs: bool) -> None:
+    def __init__(self, session: Session, interest: Interest, logs: bool) -> None:
         self.session = session
-        self.record = record
+        self._interest = interest
+        self.record = record = interest.record
         self.reader = _Reader(session, record, attempt=max(record.last.number, 1))
         if not logs or record.tasks is not None:
             self.reader.offsets = {}
         self.finished = False
         self._more = False
         self._files = pace_of_files()
-        self._queue = pace_of_queue(session.profile.poll_interval)
         self._closing = pace_of_end()
-        self._queue_due = 0.0
         self._sign = ""
         self._end_written = False
         self._heard = time.monotonic()
@@ -140,8 +139,8 @@ class _Watch:
         answer = await self._look_at_files()
         if self._vanished(answer):
             yield NoAnswer(f"{self.record.directory} is gone from the cluster, and the log with it")
-        if not end_was_known and self._queue_wanted(answer):
-            async for event in self._look_at_queue():
+        if not end_was_known:
+            async for event in self._take_turn(soon=self._has_news(answer)):
                 yield event
         chunks = self.reader.take(answer) if answer else ()
         for chunk in chunks:
@@ -166,22 +165,19 @@ class _Watch:
         except NotFound:
             return None
 
-    def _queue_wanted(self, answer: LogAnswer | None) -> bool:
-        """Whether the queue is due, or the files show that the state must have changed since it was asked."""
+    def _has_news(self, answer: LogAnswer | None) -> bool:
+        """Whether the files show that the state must have changed since the queue was asked."""
         self._end_written = bool(answer and answer.ended)
         started = bool(answer and any(each.size >= 0 for each in answer.slices))
         sign = f"{answer.newest if answer else 0} {started}"
         changed, self._sign = sign != self._sign, sign
-        return changed or self._end_written or time.monotonic() >= self._queue_due
+        return changed or self._end_written
 
-    async def _look_at_queue(self) -> AsyncIterator[Event]:
+    async def _take_turn(self, *, soon: bool) -> AsyncIterator[Event]:
         before = self.record
-        (self.record,) = await observation.poll(self.session, [before])
+        self.record = await self.session.poller.turn(self._interest, soon=soon)
         if self.record != before:
-            if dataclasses.replace(self.record, note=before.note) != before:  # how far an import is tells nothing new
-                self._queue.happened()
             yield StateChanged(self.record)
-        self._queue_due = time.monotonic() + self._queue.quiet()
 
     def heard(self) -> None:
         """The cluster answered."""

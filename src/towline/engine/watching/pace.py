@@ -59,6 +59,7 @@ SHORTEST_INTERVAL = 2.0
 """Seconds between two looks that a user may ask for."""
 _CLOSEST = 0.5  # seconds between two looks, whatever happened
 _CREDIT = 6.0  # looks that may come early before they are counted out
+_FIRST_GROWTH = 3.0
 _SLOWER, _SLOWEST = 1.5, 4.0  # growth in a queue where nothing moves, and how many times the interval that may become
 _AWAY_SECONDS, _BUSY_SECONDS = 60.0, 600.0  # the longest pause while the controller is away, and while it says "busy"
 _LONG, _SHARE = 3.0, 10  # a look that takes more seconds than this may take a tenth of the time
@@ -101,7 +102,6 @@ class QueuePace:
         self._due = now
         self._hinted: float | None = None
         self._credit = _CREDIT
-        self._credited = now
         self._slow = 1.0
 
     @property
@@ -114,12 +114,12 @@ class QueuePace:
     def submitted(self, now: float) -> None:
         """There is a new job: look soon, and then less and less often."""
         self._gap = min(2.0, self.interval)
-        self._due = min(self._due, max(now, self._last + self._affordable(now, self._gap)))
+        self._due = min(self._due, max(now, self._last + self._affordable(self._gap)))
 
     def hint(self, now: float) -> None:
         """A job's own files say that it began or ended: look at once, if that is affordable."""
         if self._hinted is None:
-            self._hinted = max(now, self._last + self._affordable(now, _CLOSEST))
+            self._hinted = max(now, self._last + self._affordable(_CLOSEST))
 
     def wanted(self, by: float) -> None:
         """Somebody has asked for a look at that time at the latest."""
@@ -127,8 +127,8 @@ class QueuePace:
 
     def looked(self, now: float, moment: Moment) -> None:
         """A look has been answered."""
+        self._pay(now - self._last)
         gap = self._next_gap(moment)
-        self._pay(now, gap=now - self._last)
         self._slow = max(1.0, self._slow / 2)
         self._schedule(now, max(gap * self._slow, _SHARE * moment.took if moment.took > _LONG else 0.0))
 
@@ -143,31 +143,25 @@ class QueuePace:
         self._last, self._due, self._hinted = now, now + gap, None
 
     def _next_gap(self, moment: Moment) -> float:
-        if moment.changed:
-            self._gap = min(2.0, self.interval)
-        elif self._gap < self.interval:
-            self._gap = min(self._gap * 2, self.interval)
-        elif moment.waiting:
+        if self._gap < self.interval:
+            self._gap = min(self._gap * _FIRST_GROWTH, self.interval)
+        elif moment.waiting and not moment.changed:
             self._gap = min(self._gap * _SLOWER, self.interval * _SLOWEST)
         else:
             self._gap = self.interval
         gap = self._gap
+        if self.interval <= gap < self.interval * _SLOWER and self._credit < _CREDIT:
+            gap = self.interval * _SLOWER  # so that what came early is paid back
         if moment.next_end is not None and moment.next_end > 0:
             gap = min(gap, max(2.0, moment.next_end + 1.0))
         if moment.next_start is not None and moment.next_start > 0:
             gap = min(gap, max(self.interval, moment.next_start + 1.0))
-        return gap if gap >= self.interval else self._affordable(None, gap)
+        return gap if gap >= self.interval else self._affordable(gap)
 
-    def _affordable(self, now: float | None, gap: float) -> float:
+    def _affordable(self, gap: float) -> float:
         """The gap, or the interval's half when too many looks came early lately."""
-        if now is not None:
-            self._refill(now)
         return gap if self._credit >= 1 else max(gap, self.interval / 2)
 
-    def _pay(self, now: float, gap: float) -> None:
-        self._refill(now)
-        self._credit = max(0.0, self._credit - max(0.0, 1 - gap / self.interval))
-
-    def _refill(self, now: float) -> None:
-        self._credit = min(_CREDIT, self._credit + max(0.0, now - self._credited) * 2 / self.interval)
-        self._credited = now
+    def _pay(self, gap: float) -> None:
+        """A look that comes early costs a part of the credit, one that comes late brings a part back."""
+        self._credit = min(_CREDIT, max(0.0, self._credit - 1 + gap / self.interval))
