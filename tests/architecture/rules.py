@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "storage": frozenset({"models", "slurm"}),
     "launch": frozenset({"models", "slurm"}),
     "engine": frozenset(DOMAIN) - {"engine"},
+    "stager": frozenset(),
     "tao": frozenset(DOMAIN),
     "cli": frozenset({"models", "engine", "tao", "lab"}),
     "lab": frozenset({"models", "config"}),
@@ -33,7 +34,7 @@ PURE = frozenset({"models", "slurm", "container", "storage", "launch"})
 """Rooms of values in, values or text out."""
 
 ONLY_IN: dict[str, frozenset[str]] = {
-    "subprocess": frozenset({"remote", "lab"}),
+    "subprocess": frozenset({"remote", "lab", "stager"}),
     "pty": frozenset({"remote", "lab"}),
     "sqlite3": frozenset({"engine"}),
     "pydantic": frozenset({"models", "config"}),

@@ -55,7 +55,9 @@ class Job(Protocol):
 class Cluster(Protocol):
     """What commands ask of a cluster; see `towline.engine.cluster.AsyncCluster`."""
 
-    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan: ...  # noqa: D102
+    async def plan(  # noqa: D102
+        self, spec: JobSpec, *, look: bool = False, secrets: Secrets | None = None
+    ) -> Plan: ...
 
     async def submit(  # noqa: D102
         self,

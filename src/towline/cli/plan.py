@@ -55,32 +55,34 @@ def plan(command: tuple[str, ...], **values: Any) -> None:
     and the command. The exit status is 65 when a check fails.
     """
     spec = read_spec(command, values, values["cluster"])
-    look_ahead(spec, values["secret"])
-    status = run_loop(_plan(spec, values["cluster"], as_json=values["as_json"]))
+    secrets = look_ahead(spec, values["secret"])
+    status = run_loop(_plan(spec, values["cluster"], secrets, as_json=values["as_json"]))
     if status:
         raise Ended(status)
 
 
-async def _plan(spec: JobSpec, cluster: str | None, *, as_json: bool) -> int:
+async def _plan(spec: JobSpec, cluster: str | None, secrets: dict[str, str | bytes], *, as_json: bool) -> int:
     async with open_cluster(cluster) as opened:
-        return await show_plan(opened, spec, as_json=as_json)
+        return await show_plan(opened, spec, secrets, as_json=as_json)
 
 
-def look_ahead(spec: JobSpec, secrets: Sequence[str]) -> None:
-    """Keep the values of secrets out of a plan, as far as they can be known without asking anybody."""
-    if spec.secrets:
-        from towline.engine.submitting import secret_sources as engine
+def look_ahead(spec: JobSpec, secrets: Sequence[str]) -> dict[str, str | bytes]:
+    """The values of secrets that can be known without asking anybody; they are kept out of what is shown."""
+    if not spec.secrets:
+        return {}
+    from towline.engine.submitting import secret_sources as engine
 
-        sources = engine.sources_for(spec, secrets)
-        engine.look_ahead(spec, sources, os.environ)
-        engine.drop_variables(sources, os.environ)
+    sources = engine.sources_for(spec, secrets)
+    values = engine.look_ahead(spec, sources, os.environ)
+    engine.drop_variables(sources, os.environ)
+    return values
 
 
-async def show_plan(cluster: Cluster, spec: JobSpec, *, as_json: bool) -> int:
+async def show_plan(cluster: Cluster, spec: JobSpec, secrets: dict[str, str | bytes], *, as_json: bool) -> int:
     """Print the plan of a job; the result is the exit status."""
     from towline.cli.dry_run import plan_text
 
-    found = await cluster.plan(spec, look=True)
+    found = await cluster.plan(spec, look=True, secrets=secrets)
     status = PlanRefused.exit_status if found.failures else 0
     if as_json:
         print_document({"plan": plan_as_dict(found), "exit": towline_exit(status)})

@@ -93,11 +93,7 @@ def run(command: tuple[str, ...], **values: Any) -> None:
         DETACHED_PATIENCE if values["patience"] is None and values["detach"] else values["patience"],
     )
     spec = read_spec(command, values, manner.cluster)
-    secrets: dict[str, str | bytes] = {}
-    if manner.dry_run:
-        look_ahead(spec, manner.secrets)
-    else:
-        secrets = read_secrets(spec, manner)
+    secrets = look_ahead(spec, manner.secrets) if manner.dry_run else read_secrets(spec, manner)
     status = run_loop(_run(spec, manner, secrets))
     if status:
         raise Ended(status)
@@ -123,12 +119,12 @@ def _ask(name: str) -> str:
 async def _run(spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
     async with open_cluster_soon(manner.cluster) as cluster:
         if manner.dry_run:
-            return await show_plan(cluster, spec, as_json=manner.as_json)
+            return await show_plan(cluster, spec, secrets, as_json=manner.as_json)
         return await _submit_and_follow(cluster, spec, manner, secrets)
 
 
 async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, secrets: dict[str, str | bytes]) -> int:
-    plan = await cluster.plan(spec)
+    plan = await cluster.plan(spec, secrets=secrets)
     if plan.code:
         _say_code(plan.code, quiet=manner.as_json)
 

@@ -76,6 +76,12 @@ def _image(value: str) -> str:
     return value
 
 
+def _url(value: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::\d+)?/?", value):
+        raise ValueError(f"{value!r} is not the URL of a store: https://HOST[:PORT]")
+    return value.rstrip("/")
+
+
 def _path_pair(value: str) -> str:
     there, colon, here = value.partition(":")
     if not colon or ":" in here:
@@ -106,6 +112,7 @@ Paths = Annotated[tuple[ClusterPath, ...], BeforeValidator(_listed)]
 PathMap = Annotated[
     tuple[Annotated[str, AfterValidator(_path_pair)], ...], BeforeValidator(_listed), AfterValidator(_path_map)
 ]
+StagingTool = Literal["fsspec", "aws", "rclone", "gcloud", "hf", "ngc"]
 LocalFile = Annotated[Path, BeforeValidator(_local_file)]
 
 
@@ -212,6 +219,36 @@ class ClusterProfile(BaseModel):
         default=3600,
         description="Walltime of a job that imports an image, for example 30m.",
         json_schema_extra=_tao("SLURM_CONVERSION_TIMEOUT_MINUTES"),
+    )
+    data_cache: Annotated[str, AfterValidator(_root)] | None = Field(
+        default=None,
+        description="Directory of the copies of data from elsewhere; `staged` below `root` when not given.",
+    )
+    staging_time: Walltime = Field(
+        default=28800,
+        description="Walltime of a job that brings data from elsewhere; less where `import_partition` allows less. "
+        "Where and with what it runs say `import_partition`, `import_account`, `import_cpus` and `import_memory`.",
+    )
+    staging_python: ClusterPath | None = Field(
+        default=None,
+        description="Python 3 on the cluster that brings data, for example of an environment with fsspec; the node's "
+        "own when not given.",
+    )
+    staging_image: Annotated[str, AfterValidator(_image)] | None = Field(
+        default=None, description="Image with a Python 3 that brings data, instead of the node's own: a .sqsh path."
+    )
+    staging_tools: Annotated[tuple[StagingTool, ...], BeforeValidator(_listed)] = Field(
+        default=(),
+        description="Programs of the site that bring data in place of Towline's own: `aws` (s3), `rclone` (s3, gs), "
+        "`gcloud` (gs), `hf`, `ngc`; or `fsspec` for the file systems of `staging_python` or `staging_image`.",
+    )
+    s3_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(
+        default=None,
+        description="URL of the store that `s3://` means; Amazon's when not given.",
+        json_schema_extra=_tao("S3_ENDPOINT_URL"),
+    )
+    s3_region: Token | None = Field(
+        default=None, description="Region of that store.", json_schema_extra=_tao("CLOUD_REGION")
     )
     mounts: Mounts = Field(
         default=(),

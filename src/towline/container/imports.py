@@ -1,29 +1,16 @@
-"""The jobs that make images: how one is asked for, how it is doing, and what its end means."""
+"""What the end of a job that makes an image means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from towline.container.reference import registry_form
 from towline.container.registry import NGC, machine_of
 from towline.models.image import Image
 from towline.models.units import size
-from towline.slurm.calls import Call
 from towline.slurm.preparation import Preparation
-from towline.slurm.scripts import script
-
-
-def state_call(cache: str, names: Sequence[str], setup: str = "") -> Call:
-    """Ask how images and their imports are doing; read the answer with `parse_preparations`."""
-    return Call("image-state", script("image-state"), (cache, *names), _setup(setup))
-
-
-def imports_of_call(directory: str, setup: str = "") -> Call:
-    """Ask the same of the images that the job with this directory needs."""
-    return Call("image-of", script("image-of"), (directory,), _setup(setup))
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,3 @@ def _last_word(log: Sequence[str]) -> str:
 def _room(text: str) -> str:
     kib, _, path = text.partition(" ")
     return f"{path or 'the scratch directory'} has {size(int(kib) * 1024)} free" if kib.isdecimal() else ""
-
-
-def _setup(line: str) -> dict[str, bytes | Path]:
-    return {"setup": f"{line}\n".encode()} if line.strip() else {}

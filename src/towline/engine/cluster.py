@@ -12,6 +12,8 @@ from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.addressing import find_job
+from towline.engine.data.preparing import stage_plan
+from towline.engine.data.staging import staging_jobs
 from towline.engine.events import Held, Progress, PullReport
 from towline.engine.images.importing import import_jobs
 from towline.engine.images.preparing import prepare
@@ -29,7 +31,7 @@ from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.engine.submitting import submission
-from towline.engine.submitting.secrets import take_secrets
+from towline.engine.submitting.secrets import known_secrets, take_secrets
 from towline.engine.watching import observation
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError
@@ -84,7 +86,9 @@ class AsyncCluster:
         """Round trips to the cluster so far."""
         return self._session.remote.calls
 
-    async def plan(self, spec: JobSpec, *, look: bool = False, job_id: str = "") -> Plan:
+    async def plan(
+        self, spec: JobSpec, *, look: bool = False, job_id: str = "", secrets: Secrets | None = None
+    ) -> Plan:
         """What a submission would do, with every check's verdict; nothing on the cluster is changed.
 
         Facts about the site come from the store when they are fresh; a check that fails on kept facts is
@@ -96,16 +100,19 @@ class AsyncCluster:
                 job would start, which takes a round trip; a submission looks at paths and space anyway as its
                 first step.
             job_id: the id that the job will have; a new one when not given.
+            secrets: as `submit` takes them, as far as they are known: with them sources of data are asked what they
+                have. Nothing of them is in the plan.
         """
         job_id = job_id or new_job_id()
         settled = await settle(self._session, spec)
         code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)
         prepared = await prepare(self._session, spec, facts)
-        plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared)
+        staged = await stage_plan(self._session, spec, facts, known_secrets(spec, secrets))
+        plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
-            plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared)
+            plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
         return await looked_at(self._session, plan) if look else plan
 
     async def submit(
@@ -135,14 +142,15 @@ class AsyncCluster:
             OutcomeUnknown: the answer was lost; the job is in the store and is looked up by the next poll.
         """
         values = take_secrets(spec, secrets)
-        plan = plan or await self.plan(spec)
+        plan = plan or await self.plan(spec, secrets=values)
         if plan.failures and plan.estimate is None:
             with contextlib.suppress(TowlineError):  # so that what is wrong with paths is told, too
                 plan = await looked_at(self._session, plan)
         check_plan(plan)
         if plan.code:
             await self.send_code(plan.code)
-        plan = waiting_for(plan, await import_jobs(self._session, plan))
+        imports = await import_jobs(self._session, plan)
+        plan = waiting_for(plan, [*imports, *await staging_jobs(self._session, plan, values)])
         try:
             record = await submission.submit(self._session, plan, values, patience=patience, told=told)
         except SlurmRefused as error:

@@ -108,9 +108,9 @@ class Cluster:
         """Round trips to the cluster so far."""
         return self._cluster.calls
 
-    def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
+    def plan(self, spec: JobSpec, *, look: bool = False, secrets: Secrets | None = None) -> Plan:
         """See `AsyncCluster.plan`."""
-        return self._loop.wait(self._cluster.plan(spec, look=look))
+        return self._loop.wait(self._cluster.plan(spec, look=look, secrets=secrets))
 
     def submit(
         self,

@@ -37,6 +37,7 @@ class Making:
         command_line: what the job does, for its script's head.
         time: the job's walltime in seconds.
         files: name → content, for `script/` of its directory; `supervisor` is what the batch script runs.
+        secrets: sh text with values that the job reads from `script/secrets-<attempt>`; empty for none.
         account: of the job that needs it; the profile's `import_account` wins.
     """
 
@@ -46,6 +47,7 @@ class Making:
     command_line: str
     time: int
     files: Mapping[str, bytes] = field(repr=False)
+    secrets: bytes = field(default=b"", repr=False)
     account: str | None = None
 
 
@@ -148,4 +150,6 @@ def _call(session: Session, making: Making, number: int) -> Call:
         owner=owner(),
     )
     files = {f"batch-{number}": render_batch(batch).encode(), **making.files}
+    if making.secrets:
+        files[f"secrets-{number}"] = making.secrets
     return preparation_call(making.place, making.name, submission, files, profile.setup)

@@ -37,6 +37,8 @@ class Daemon:
     user: str = "root"
     detaches: bool = True
     """Whether the program goes to the background by itself and says by its exit code whether it could start."""
+    own_files: bool = True
+    """Whether it sees the host's files; else those of this machine, where the project's own Python may be."""
 
     def pids(self, layout: Layout) -> list[int]:
         """Its processes, oldest first."""
@@ -63,7 +65,7 @@ class Daemon:
         argv, log = self.argv(layout), layout.log / self.log
         _make_log(log, self.user)
         if not self.detaches:
-            namespaces.spawn(layout, self.host, argv, log=log, user=self.user)
+            namespaces.spawn(layout, self.host, argv, log=log, user=self.user, own_files=self.own_files)
         elif (status := namespaces.run_logged(layout, self.host, argv, log=log, user=self.user)) != 0:
             raise self._failure(layout, f"it ended with {status}.")
 

@@ -17,6 +17,7 @@ from towline.lab.faults import record, switch
 from towline.lab.layout import CTL, Layout, find_host
 from towline.lab.parts import Part, Report, all_parts, unheard
 from towline.lab.runtime import STAND_INS, RuntimeChoice
+from towline.lab.store import daemon as store
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ class Lab:
 
     def notes(self) -> tuple[str, ...]:
         """Where this machine makes the lab less real than it could be."""
-        return () if kernel.has_cgroup_v1() else (slurmconf.NO_CGROUPS,)
+        groups = () if kernel.has_cgroup_v1() else (slurmconf.NO_CGROUPS,)
+        return groups if store.has_moto() else (*groups, store.NO_MOTO)
 
     def command(self, host: str, argv: Sequence[str], *, user: str = "root") -> list[str]:
         """The command line that runs `argv` on a host of the lab; raises `LabError` when it is not up."""

@@ -24,6 +24,9 @@ FAKE_GPUS = tuple(Path(f"/dev/fakegpu{index}") for index in range(GPUS_PER_NODE)
 OPEN_REGISTRY_PORT = 5000
 LOCKED_REGISTRY_PORT = 5001
 TOKEN_PORT = 5002
+STORE_PORT = 5010
+"""The object store."""
+WEB_PORT, WEB_TLS_PORT = 5011, 5012
 REGISTRY_USER = "puller"
 
 _SYSTEM_FOLDERS = ("/run", "/var/run", "/var/log", "/dev", "/proc", "/etc/slurm", "/usr/local/bin")
@@ -60,7 +63,7 @@ class User:
 
 
 SWITCH = Host("switch", "", "switch")
-CTL = Host("ctl", "10.77.0.1", "ctl", ("registry.lab", "ctl.lab"))
+CTL = Host("ctl", "10.77.0.1", "ctl", ("registry.lab", "ctl.lab", "store.lab"))
 GPU_NODES = tuple(
     Host(f"node{n}", f"10.77.0.{10 + n}", "gpu", (f"node{n}.lab",), cpus=32, memory_mb=128_000) for n in range(1, 5)
 )

@@ -20,6 +20,7 @@ from towline.lab.layout import HOSTS, Host, Layout
 
 MARK = "TOWLINE_LAB_HOLDER"
 _BOOT_SECONDS = 20
+_LOGGED = 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1'
 
 
 def holder(layout: Layout, host: Host) -> int | None:
@@ -77,12 +78,16 @@ def halt_strays(layout: Layout) -> None:
     process.kill([pid for pid, root in all_holders().items() if root == str(layout.root) and pid not in known])
 
 
-def command(layout: Layout, host: Host, argv: Sequence[str], *, user: str = "root") -> list[str]:
+def command(
+    layout: Layout, host: Host, argv: Sequence[str], *, user: str = "root", own_files: bool = True
+) -> list[str]:
     """The command line that, run as root on this machine, runs `argv` on a lab host as one of its users.
 
-    It starts in the user's home with a login's environment. Raises `LabError` when the host is down.
+    It starts in the user's home with a login's environment, and sees the host's files, or else this machine's. Raises
+    `LabError` when the host is down.
     """
-    enter = ["nsenter", "-t", str(require(layout, host)), "--mount", "--uts", "--ipc", "--net", "--pid"]
+    files = ["--mount"] if own_files else []
+    enter = ["nsenter", "-t", str(require(layout, host)), *files, "--uts", "--ipc", "--net", "--pid"]
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
     at_home = ["env", f"PATH={process.PATH}", "LC_ALL=C.UTF-8", "sh", "-c", 'cd 2>/dev/null || cd /; exec "$@"', "sh"]
     return [*enter, *become, *at_home, *argv]
@@ -102,14 +107,17 @@ def run(
     return process.run(command(layout, host, argv, user=user), stdin=stdin, check=check, timeout=timeout)
 
 
-def spawn(layout: Layout, host: Host, argv: Sequence[str], *, log: Path, user: str = "root") -> None:
+def spawn(
+    layout: Layout, host: Host, argv: Sequence[str], *, log: Path, user: str = "root", own_files: bool = True
+) -> None:
     """Start a program on a lab host that stays; what it prints is appended to `log`."""
-    run_logged(layout, host, ["setsid", "-f", *argv], log=log, user=user)
+    logged = ["sh", "-c", _LOGGED, "sh", str(log), "setsid", "-f", *argv]
+    process.run(command(layout, host, logged, user=user, own_files=own_files), check=False, timeout=60)
 
 
 def run_logged(layout: Layout, host: Host, argv: Sequence[str], *, log: Path, user: str = "root") -> int:
     """Run a command on a lab host to its end, what it prints appended to `log`; its exit status."""
-    logged = ["sh", "-c", 'log=$1; shift; exec "$@" </dev/null >>"$log" 2>&1', "sh", str(log)]
+    logged = ["sh", "-c", _LOGGED, "sh", str(log)]
     return run(layout, host, [*logged, *argv], user=user, check=False).returncode
 
 

@@ -24,6 +24,7 @@ from towline.lab.controller import SLURMCTLD
 from towline.lab.layout import CTL, HOSTS, Layout
 from towline.lab.munge import MUNGED
 from towline.lab.runtime import registry
+from towline.lab.store import daemon as store
 
 Act = Callable[[Layout], None]
 Report = Callable[[str], None]
@@ -84,6 +85,7 @@ def all_parts(report: Report = unheard) -> tuple[Part, ...]:
         Part("runtime", runtime.check, runtime.build),
         Part("hosts", _check_hosts, _start_hosts, _stop_hosts, ("host-*.log",)),
         Part("network", network.check, network.start, network.stop),
+        Part("store processes", store.check_begun, store.begin),
         Part("munge", MUNGED.check, MUNGED.start, logs=("munged.log",)),
         Part("database", database.MARIADB.check, database.start, database.MARIADB.stop, ("mariadb.log",)),
         Part("accounting", SLURMDBD.check, accounting.start, SLURMDBD.stop, ("slurmdbd.log",)),
@@ -93,6 +95,7 @@ def all_parts(report: Report = unheard) -> tuple[Part, ...]:
         Part("cloud", cloud.check, cloud.start, logs=("power-*.log",)),
         Part("logins", logins.check, logins.start, logins.stop, ("sshd-*.log",)),
         Part("registries", registry.check, registry.start, registry.stop, ("registry-*.log",)),
+        Part("stores", store.check, store.start, store.stop, ("store.log", "web.log")),
         Part("images", runtime.check_images, lambda layout: runtime.images(layout, report)),
         Part("profile", profile.check, profile.start, profile.stop),
     )

@@ -126,11 +126,28 @@ class Resume(Model):
         return self
 
 
+SHARED = ("lustre", "slurm")
+"""Schemes of paths on the cluster's shared file system."""
+REMOTE = ("s3", "gs", "hf", "hf_model", "hf_dataset", "ngc", "https", "http")
+"""Schemes of data that lies elsewhere, and is brought to the shared file system before a job starts."""
+
+
+def scheme_of(uri: str) -> str:
+    """A URI's scheme; empty for a path."""
+    scheme, separator, _ = uri.partition("://")
+    return scheme if separator else ""
+
+
+def is_remote(uri: str) -> bool:
+    """Whether it is data that lies elsewhere."""
+    return scheme_of(uri) in REMOTE
+
+
 def check_uri(text: str) -> str:
     """Where data comes from or goes to: an absolute path of the cluster, or a URI with its scheme.
 
     Raises:
-        ValueError: it is relative, local, or has no scheme.
+        ValueError: it is relative, local, or has no scheme that is known.
     """
     scheme, separator, rest = text.partition("://")
     if separator and scheme.isascii() and scheme.replace("_", "").replace("+", "").isalnum() and rest:
@@ -138,6 +155,12 @@ def check_uri(text: str) -> str:
             raise ValueError(_local(text, "/" + rest.lstrip("/")))
         if path := shared_path(text):
             check_absolute_path(path)
+        elif scheme not in REMOTE:
+            raise ValueError(f"{text!r} has a scheme that is not known; there are {', '.join((*SHARED, *REMOTE))}")
+        elif any(ord(char) <= 32 or ord(char) == 127 for char in text):
+            raise ValueError(f"{text!r} must not contain blanks or control characters")
+        elif "@" in rest.partition("/")[0] and scheme in ("https", "http"):
+            raise ValueError("a URL must not carry a user or password; give the host a line in ~/.netrc on the cluster")
         return text
     if not text.startswith("/"):
         raise ValueError(_local(text, text))
@@ -161,4 +184,4 @@ def shared_path(uri: str) -> str | None:
     if uri.startswith("/"):
         return uri
     scheme, _, rest = uri.partition("://")
-    return "/" + rest.lstrip("/") if scheme in ("lustre", "slurm") else None
+    return "/" + rest.lstrip("/") if scheme in SHARED else None

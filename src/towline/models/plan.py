@@ -95,6 +95,27 @@ class PlannedImage:
 
 
 @dataclass(frozen=True)
+class PlannedInput:
+    """Data that lies elsewhere, and its copy on the shared file system.
+
+    Attributes:
+        uri: the data as the job names it.
+        target: where the job finds it.
+        path: the copy, a file or a directory.
+        version: a hash of what the source has now; empty when it did not say.
+        size: bytes, as far as they are known.
+        ready: whether the copy is there; else a job makes it first.
+    """
+
+    uri: str
+    target: str
+    path: str
+    version: str = ""
+    size: int = 0
+    ready: bool = False
+
+
+@dataclass(frozen=True)
 class Plan:
     """What `submit` sends, byte for byte what `--dry-run` shows.
 
@@ -112,7 +133,9 @@ class Plan:
         estimate: when the job would start; None when the cluster was not asked.
         code: the working tree that is sent before the job, if it is not there yet; None for none.
         images: the registry's images that it starts from files.
-        waits_for: the jobs that it waits for, as `sbatch --dependency` takes them; imports of images come on top.
+        inputs: the data from elsewhere that it gets copies of.
+        waits_for: the jobs that it waits for, as `sbatch --dependency` takes them; those that
+            make images and copies of data come on top.
     """
 
     job_id: str
@@ -128,6 +151,7 @@ class Plan:
     estimate: Estimate | None = None
     code: Code | None = None
     images: tuple[PlannedImage, ...] = ()
+    inputs: tuple[PlannedInput, ...] = ()
     waits_for: str = ""
 
     @property

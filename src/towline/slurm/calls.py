@@ -83,7 +83,7 @@ class RequiredPath:
 def facts_call(setup: str = "") -> Call:
     """Ask what the cluster is; read the answer with `towline.slurm.site.parse_facts`."""
     fields = (SINFO_FORMAT, ASSOCIATION_FIELDS, QOS_FIELDS)
-    return Call("facts", script("facts"), fields, _setup(setup), repeats=True)
+    return Call("facts", script("facts"), fields, setup_files(setup), repeats=True)
 
 
 def look_call(root: str, batch: bytes, required: Sequence[RequiredPath], setup: str = "") -> Call:
@@ -91,7 +91,7 @@ def look_call(root: str, batch: bytes, required: Sequence[RequiredPath], setup: 
 
     Read the answer with `towline.slurm.look.parse_look`.
     """
-    files = {**_setup(setup), "required": _required(required), "batch": batch}
+    files = {**setup_files(setup), "required": _required(required), "batch": batch}
     return Call("look", script("look"), (root, FREE_FORMAT), files, repeats=True)
 
 
@@ -117,7 +117,7 @@ def stage_call(
         "submit",
         script("stage"),
         (submission.root, submission.job_id, *_attempt(submission)),
-        {**_setup(setup), **sent, "required": _required(required)},
+        {**setup_files(setup), **sent, "required": _required(required)},
         survives=True,
     )
 
@@ -125,7 +125,7 @@ def stage_call(
 def submit_call(submission: Submission, setup: str = "") -> Call:
     """Submit an attempt whose directory is staged, or find out what became of it."""
     args = (submission.directory, *_attempt(submission))
-    return Call("submit", script("submit"), args, _setup(setup), survives=True)
+    return Call("submit", script("submit"), args, setup_files(setup), survives=True)
 
 
 def preparation_call(place: str, name: str, submission: Submission, files: Files, setup: str = "") -> Call:
@@ -140,7 +140,7 @@ def preparation_call(place: str, name: str, submission: Submission, files: Files
     """
     sent = {f"files/{_relative(path)}": content for path, content in files.items()}
     args = (place, name, *_attempt(submission))
-    return Call("prepare", script("prepare"), args, {**_setup(setup), **sent}, survives=True)
+    return Call("prepare", script("prepare"), args, {**setup_files(setup), **sent}, survives=True)
 
 
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:
@@ -156,7 +156,7 @@ def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False
             that this was done.
     """
     args = (submission.directory, *_attempt(replace(submission, sbatch=("yes" if withdraw else "no",))))
-    return Call("find", script("find"), args, _setup(setup))
+    return Call("find", script("find"), args, setup_files(setup))
 
 
 def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", accounts: Sequence[SlurmId] = ()) -> Call:
@@ -168,7 +168,7 @@ def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", account
         setup: the profile's shell line.
         accounts: arrays of which accounting is asked for every task, for the queue has forgotten some.
     """
-    files = {**_setup(setup), **build_poll_input(targets, accounts)}
+    files = {**setup_files(setup), **build_poll_input(targets, accounts)}
     return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files, repeats=True)
 
 
@@ -180,7 +180,7 @@ def cancel_call(
     With `task` only this task of the array that has these ids is cancelled.
     """
     which = "-" if task is None else str(task)
-    return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), _setup(setup), repeats=True)
+    return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), setup_files(setup), repeats=True)
 
 
 def forget_call(directories: Sequence[str]) -> Call:
@@ -208,7 +208,8 @@ def _required(paths: Sequence[RequiredPath]) -> bytes:
     return "".join(f"{'i' if path.image else 'p'} {_line(path.path)}\n" for path in paths).encode()
 
 
-def _setup(line: str) -> dict[str, bytes | Path]:
+def setup_files(line: str) -> dict[str, bytes | Path]:
+    """The profile's shell line as the file that `common.sh` reads."""
     return {"setup": f"{line}\n".encode()} if line.strip() else {}
 
 

@@ -6,11 +6,13 @@ make it one after another (`scripts/imports.sh`). The jobs that need it wait for
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from towline.slurm.calls import Call, setup_files
 from towline.slurm.doctor import Answer, parse_answer
+from towline.slurm.scripts import script
 
 State = Literal["none", "open", "alive", "gone", "unknown", "ended"]
 """Of an attempt: none was made; it is not known to be a job yet; Slurm has it; it is gone without a word; Slurm did not
@@ -75,6 +77,16 @@ class Preparation:
         """The newest word of what it does."""
         steps = [line.removeprefix("[INFO] ") for line in self.log if line.startswith("[INFO] ")]
         return steps[-1] if steps else ""
+
+
+def state_call(place: str, names: Sequence[str], setup: str = "") -> Call:
+    """Ask how things and the jobs that make them are doing; read the answer with `parse_preparations`."""
+    return Call("prepared", script("prepared"), (place, *names), setup_files(setup))
+
+
+def needs_call(directory: str, setup: str = "") -> Call:
+    """Ask the same of everything that is made for the job with this directory."""
+    return Call("prepared-of", script("prepared-of"), (directory,), setup_files(setup))
 
 
 def parse_preparations(stdout: str) -> dict[str, Preparation]:

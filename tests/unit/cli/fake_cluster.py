@@ -162,7 +162,7 @@ class FakeCluster:
     ) -> None:
         pass
 
-    async def plan(self, spec: JobSpec, *, look: bool = False) -> Plan:
+    async def plan(self, spec: JobSpec, *, look: bool = False, secrets: Secrets | None = None) -> Plan:
         self.specs.append(spec)
         if self.refusal:
             raise self.refusal

@@ -39,6 +39,19 @@ def test_data_of_this_machine_is_refused_with_the_way_out(uri: str, command: str
     assert command in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("uri", "why"),
+    [
+        ("ftp://host/a", "scheme that is not known"),
+        ("s3://bucket/a b", "blanks"),
+        ("https://me:secret@host/a", "must not carry a user or password"),
+    ],
+)
+def test_data_that_cannot_be_brought_is_refused(uri: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        check_uri(uri)
+
+
 @pytest.mark.parametrize("uri", ["/a/../b", "lustre:///a/../b", "slurm://host/../../etc", "lustre:///a:b"])
 def test_a_path_that_leads_elsewhere_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match="must not contain"):

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.slurm.stubs import Slurm
-from towline.container.imports import state_call
 from towline.engine.watching.verdict import waits_for
 from towline.slurm.calls import PollTarget, Submission, poll_call, preparation_call
 from towline.slurm.poll import Awaited, parse_poll
-from towline.slurm.preparation import parse_preparations
+from towline.slurm.preparation import parse_preparations, state_call
 
 SQUASHFS = b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48)
 NAME = "registry.lab+demo+x86_64+1"

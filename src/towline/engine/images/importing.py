@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from towline.container.cache import image_file
-from towline.container.imports import state_call
 from towline.container.reference import enroot_form
 from towline.engine import preparing
 from towline.engine.images.preparing import cache_of
@@ -11,7 +10,7 @@ from towline.engine.session import Session
 from towline.models.image import Image
 from towline.models.plan import Plan, PlannedImage
 from towline.slurm.calls import Call
-from towline.slurm.preparation import Preparation
+from towline.slurm.preparation import Preparation, state_call
 from towline.slurm.scripts import script
 
 

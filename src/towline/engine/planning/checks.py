@@ -302,12 +302,13 @@ def _tokens(spec: JobSpec, _: SiteFacts) -> Check | None:
 def _inputs(spec: JobSpec, _: SiteFacts) -> Check | None:
     if not spec.inputs:
         return None
-    far = [uri for uri in spec.inputs.values() if shared_path(uri) is None]
-    if far:
-        evidence = f"this version brings no data to the cluster from elsewhere: {', '.join(far)}"
-        fix = "Bring it to the shared file system first, and give its path there."
-        return Check("inputs", Verdict.FAILS, evidence, fix)
-    shown = ", ".join(f"{shared_path(uri)} at {target}" for target, uri in spec.inputs.items())
+    if not spec.images:
+        evidence = "without an image nothing can be shown at " + ", ".join(spec.inputs)
+        return Check("inputs", Verdict.FAILS, evidence, "Give an image, or let the command read from the path itself.")
+    near = {target: path for target, uri in spec.inputs.items() if (path := shared_path(uri))}
+    if not near:
+        return None
+    shown = ", ".join(f"{path} at {target}" for target, path in near.items())
     return Check("inputs", Verdict.OK, f"mounted for reading: {shown}")
 
 

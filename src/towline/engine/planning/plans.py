@@ -20,7 +20,7 @@ from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
 from towline.models.parts import Mount
-from towline.models.plan import Check, Plan, PlannedImage
+from towline.models.plan import Check, Plan, PlannedImage, PlannedInput
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.slurm.batch import BatchJob, GpuRequest, render_batch
@@ -47,6 +47,28 @@ class Prepared:
         return Image(path=path) if path else Image.parse(reference)
 
 
+@dataclass(frozen=True)
+class Staged:
+    """A spec's data from elsewhere, with the copies that it gets.
+
+    Attributes:
+        inputs: those.
+        checks: about each of them.
+        notes: what was decided for the user, in sentences.
+    """
+
+    inputs: tuple[PlannedInput, ...] = ()
+    checks: tuple[Check, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def inputs_of(self, spec: JobSpec) -> dict[str, str]:
+        """The spec's inputs, those from elsewhere by the path of their copy."""
+        copies = {each.target: each.path for each in self.inputs}
+        return {target: copies.get(target, uri) for target, uri in spec.inputs.items()}
+
+
+AS_IT_IS = Staged()
+"""There is no data from elsewhere."""
 AS_THEY_ARE = Prepared()
 """Every image is started as it is named."""
 
@@ -59,6 +81,7 @@ def make_plan(
     settled: Settled = NO_DEPENDENCIES,
     code: Code | None = None,
     prepared: Prepared = AS_THEY_ARE,
+    staged: Staged = AS_IT_IS,
 ) -> Plan:
     """What a submission of the spec on that cluster will do.
 
@@ -70,21 +93,27 @@ def make_plan(
         settled: what became of the jobs that it depends on.
         code: the working tree that the spec names.
         prepared: what files are made of its images.
+        staged: what copies its data from elsewhere becomes.
 
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
     """
     facts = with_preset(facts, profile)
-    filled = fill_in(spec, profile, facts)
-    spec = filled.spec.model_copy(update={"depends_on": settled.wanted})
+    filled = fill_in(spec.model_copy(update={"inputs": staged.inputs_of(spec)}), profile, facts)
+    spec = filled.spec.model_copy(update={"depends_on": settled.wanted, "inputs": spec.inputs})
     directory = f"{profile.root}/jobs/{job_id}"
     token = attempt_token(spec.name, job_id, 1)
-    needed = (*(image.path for image in prepared.images if image.ready), *_needed_paths(spec))
+    coming = {each.path for each in staged.inputs if not each.ready}
+    needed = (
+        *(image.path for image in prepared.images if image.ready),
+        *(path for path in _needed_paths(spec) if path not in coming),
+    )
     spec = _with_code(spec, code) if code else spec
     required = tuple(path for path in needed if not _is_below(path, profile.unseen))
     checks = check_spec(spec, facts, required)
     if prepared.checks:
         checks = (*prepared.checks, *(check for check in checks if check.name != "image"))
+    checks = (*staged.checks, *checks)
     unseen = unseen_paths([path for path in needed if path not in required])
     return Plan(
         job_id=job_id,
@@ -94,15 +123,17 @@ def make_plan(
         files={
             **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts.message_timeout),
             **_image_list(prepared),
+            **_input_list(staged),
             **(staging.job_files(code) if code else {}),
         },
         checks=(*checks, *unseen, *settled.checks),
         required_paths=required,
         sbatch=sbatch(f"{directory}/script/batch"),
-        notes=(*filled.notes, *prepared.notes, *(staging.notes(code) if code else ())),
+        notes=(*filled.notes, *prepared.notes, *staged.notes, *(staging.notes(code) if code else ())),
         facts_asked=facts.asked,
         code=code,
         images=prepared.images,
+        inputs=staged.inputs,
         waits_for=settled.terms,
     )
 
@@ -178,6 +209,12 @@ def _image_list(prepared: Prepared) -> dict[str, bytes]:
     """Which files of the cache the job needs: `images` looks there for what is in use."""
     lines = [f"{image.reference} {image.path}\n" for image in prepared.images]
     return {"script/images": "".join(lines).encode()} if lines else {}
+
+
+def _input_list(staged: Staged) -> dict[str, bytes]:
+    """Which copies of data the job needs."""
+    lines = dict.fromkeys(f"{each.uri} {each.path}\n" for each in staged.inputs)
+    return {"script/inputs": "".join(lines).encode()} if lines else {}
 
 
 def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepared, role: str = "") -> tuple[str, ...]:

@@ -102,13 +102,16 @@ def sources_for(spec: JobSpec, given: Sequence[str]) -> tuple[Source, ...]:
     return tuple(said.get(name, Source(name)) for name in spec.secrets)
 
 
-def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str]) -> None:
+def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str]) -> dict[str, str | bytes]:
     """Before a job is only shown: what can be read without asking anybody is hidden, and refused as in a submission.
 
     Args:
         spec: the job.
         sources: where the values are.
         env: the variables of this process.
+
+    Returns:
+        The values that could be read.
 
     Raises:
         SpecError, PlanRefused: see `take_secrets`.
@@ -120,6 +123,7 @@ def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str])
             if value is not None:
                 values[source.name] = value
     take_secrets(spec.model_copy(update={"secrets": tuple(values)}), values)
+    return values
 
 
 def seen_secrets(sources: Iterable[Source], env: Mapping[str, str]) -> tuple[Secretly, ...]:

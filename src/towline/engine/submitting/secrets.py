@@ -35,6 +35,16 @@ def take_secrets(spec: JobSpec, given: Secrets | None) -> dict[str, Secret]:
     return values
 
 
+def known_secrets(spec: JobSpec, given: Secrets | None) -> dict[str, Secret]:
+    """The same of those that have a value now; nothing is refused for the others.
+
+    Raises:
+        SpecError, PlanRefused: see `take_secrets`.
+    """
+    known = tuple(name for name in spec.secrets if _look_up(given, name) is not None)
+    return take_secrets(spec.model_copy(update={"secrets": known}), given)
+
+
 def _look_up(given: Secrets | None, name: str) -> AnySecret | None:
     if given is None or callable(given):
         return given(name) if given else None

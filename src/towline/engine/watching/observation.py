@@ -6,8 +6,8 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
-from towline.engine.images.diagnosis import with_reasons
 from towline.engine.outcomes import check_ending, expect_done, last_words
+from towline.engine.reasons import with_reasons
 from towline.engine.session import Session
 from towline.engine.submitting.recovery import recover, settle_contest
 from towline.engine.watching import arrays

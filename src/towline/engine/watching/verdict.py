@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from towline.launch.records import EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
+from towline.models.parts import is_remote
 from towline.models.units import duration, size
 from towline.slurm.parse import AccountingRow, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles, Awaited, PollAnswer
@@ -264,13 +265,14 @@ def note_of(record: JobRecord, evidence: Evidence) -> str:
 
 def waits_for(awaited: Awaited) -> str:
     """What is made for a job that waits, and how far it is."""
+    done = "staged" if is_remote(awaited.what) else "imported"
     if not awaited.stage:
         job = f" (Slurm job {awaited.slurm_id})" if awaited.slurm_id else ""
-        return f"{awaited.what} waits to be imported{job}"
+        return f"{awaited.what} waits to be {done}{job}"
     made = f", {size(awaited.bytes)}" if awaited.bytes else ""
     rate = f", {size(awaited.rate)}/s" if awaited.rate else ""
     clock = f", {duration(awaited.seconds)}" if awaited.seconds else ""
-    return f"{awaited.what} is being imported: {awaited.doing or awaited.stage}{made}{rate}{clock}"
+    return f"{awaited.what} is being {done}: {awaited.doing or awaited.stage}{made}{rate}{clock}"
 
 
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:

@@ -47,7 +47,9 @@ import_stage() {
 # tell_import NAME DIR N: a frame with how an attempt is doing, and one with its last words.
 tell_import() {
     tl_job=$(import_id "$2" "$3")
-    printf '@fact making-%s\n>number %s\n>slurm %s\n>state %s\n' "$1" "$3" "$tl_job" "$(import_state "$2" "$3" "$tl_job")"
+    tl_is=$(import_state "$2" "$3" "$tl_job")
+    case $tl_is in ended | gone) rm -f "$2/script/secrets-$3" ;; esac # a job that was killed leaves them
+    printf '@fact making-%s\n>number %s\n>slurm %s\n>state %s\n' "$1" "$3" "$tl_job" "$tl_is"
     for tl_file in stage progress end; do
         [ ! -f "$2/attempts/$3/$tl_file" ] || sed "s/^/>$tl_file /" "$2/attempts/$3/$tl_file"
     done
@@ -80,6 +82,19 @@ tell_made() {
 
 # is_made PLACE NAME: an image that is a whole file, or a directory of data, which has a note once it is whole.
 is_made() { is_whole "$1/$2.sqsh" || [ -f "$1/$2/note" ]; }
+
+# needs JOB_DIR: lines `REFERENCE PLACE NAME` for each thing that is made for a job. The directory belongs to the user; what
+# the job made of it is not run, only read. Lines of the files are `REFERENCE PATH`.
+needs() {
+    for tl_list in images inputs; do
+        if [ ! -f "$1/script/$tl_list" ] || [ -h "$1/script/$tl_list" ]; then continue; fi
+        while read -r tl_reference tl_path; do
+            [ "$tl_list" = images ] || tl_path=${tl_path%/data}
+            tl_name=${tl_path##*/}
+            printf '%s %s %s\n' "$tl_reference" "${tl_path%/*}" "${tl_name%.sqsh}"
+        done <"$1/script/$tl_list"
+    done
+}
 
 # is_whole FILE: a squashfs file as long as its superblock says (squashfs_fs.h: bytes_used, 8 bytes from 40 on).
 is_whole() {

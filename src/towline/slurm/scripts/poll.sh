@@ -143,14 +143,12 @@ look() {
     if [ -f "$tl_dir/attempts/$2/start" ]; then report "$1" "$2"; else awaited "$1"; fi
 }
 
-# awaited JOB: how the imports are doing that a job waits for which has not begun. Lines of script/images are
-# `REFERENCE PATH`.
+# awaited JOB: how the things are doing that are made for a job which has not begun.
 awaited() {
-    [ -f "$tl_dir/script/images" ] && [ ! -h "$tl_dir/script/images" ] || return 0
-    while read -r tl_reference tl_image; do
-        tl_name=${tl_image##*/}
-        tell_progress "$1" "$tl_reference" "${tl_image%/*}/imports/${tl_name%.sqsh}"
-    done <"$tl_dir/script/images"
+    needs "$tl_dir" >./needs
+    while read -r tl_reference tl_within tl_name; do
+        tell_progress "$1" "$tl_reference" "$tl_within/imports/$tl_name"
+    done <./needs
 }
 
 # report JOB ATTEMPT: the end of what the job says of its progress, and whether this attempt has said it.

@@ -77,7 +77,7 @@ check_required
 check_root "$tl_root"
 place "$tl_root/jobs/$tl_job"
 trap 'case $? in 43 | 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
-# An image of the cache may have been taken away until the directory said that this job needs it (images-remove.sh).
-[ ! -f ./files/script/images ] || check_required
+# An image of the cache, or staged data, may have been taken away until the directory said that this job needs it (images-remove.sh).
+if [ -f ./files/script/images ] || [ -f ./files/script/inputs ]; then check_required; fi
 link_results "$tl_root" "$tl_job"
 submit_attempt "$tl_root/jobs/$tl_job" "$@"

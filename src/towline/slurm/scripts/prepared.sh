@@ -1,5 +1,5 @@
 #!/bin/sh
-# image-state.sh CACHE NAME…: whether each image is there, and how its newest import is doing.
+# prepared.sh PLACE NAME…: whether each thing is there, and how the newest job that makes it is doing.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
@@ -7,10 +7,10 @@
 # shellcheck source=src/towline/slurm/scripts/imports.sh
 . ./imports.sh
 
-tl_cache=$1
+tl_within=$1
 shift
 find_slurm
 for tl_name in "$@"; do
-    tell_made "$tl_cache" "$tl_name"
+    tell_made "$tl_within" "$tl_name"
 done
 echo @end

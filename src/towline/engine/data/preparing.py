@@ -1,0 +1,156 @@
+"""Which copy of data from elsewhere a job gets, and whether it is there: asked before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from towline.config.profile import ClusterProfile
+from towline.engine.data.program import program
+from towline.engine.outcomes import check_ending, last_words
+from towline.engine.planning.plans import AS_IT_IS, Staged
+from towline.engine.session import Session
+from towline.launch.files import secrets_file
+from towline.models.errors import RemoteFault
+from towline.models.plan import Check, PlannedInput, Verdict
+from towline.models.secrets import Secret
+from towline.models.site import SiteFacts
+from towline.models.spec import JobSpec
+from towline.models.units import size
+from towline.slurm.submission import environment_error
+from towline.storage.remote import (
+    VARIABLES,
+    Access,
+    Copy,
+    Found,
+    find_call,
+    is_remote,
+    name_of,
+    parse_found,
+    secrets_of,
+)
+
+OLD_DAYS = 7
+"""Days after which a copy that is used without asking its source is called old."""
+_SURE = frozenset({"credentials", "not-found", "names"})
+"""What a source says that will not be otherwise when a job asks it."""
+
+
+def place_of(profile: ClusterProfile) -> str:
+    """The directory of staged copies."""
+    return profile.data_cache or f"{profile.root}/staged"
+
+
+def access_of(spec: JobSpec, profile: ClusterProfile, secrets: Mapping[str, Secret]) -> Access:
+    """What the spec's sources are asked with: the job's own variables win over the profile's."""
+    site = {"S3_ENDPOINT_URL": profile.s3_endpoint or "", "CLOUD_REGION": profile.s3_region or ""}
+    own = {name: spec.env[name] for name in VARIABLES if name in spec.env}
+    given = {name: secrets[name] for name in secrets_of(remote_uris(spec)) if name in secrets}
+    variables = {name: value for name, value in {**site, **own}.items() if value}
+    return Access(variables, secrets_file(given) if given else b"")
+
+
+def remote_uris(spec: JobSpec) -> tuple[str, ...]:
+    """The spec's inputs that lie elsewhere, each once."""
+    return tuple(dict.fromkeys(uri for uri in spec.inputs.values() if is_remote(uri)))
+
+
+async def stage_plan(session: Session, spec: JobSpec, facts: SiteFacts, secrets: Mapping[str, Secret]) -> Staged:
+    """What copies the spec's data from elsewhere becomes; takes a round trip if there is any.
+
+    Args:
+        session: the cluster.
+        spec: the job.
+        facts: what the site said of itself.
+        secrets: values of secrets that are known already.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
+    """
+    uris, profile = remote_uris(spec), session.profile
+    if not uris:
+        return AS_IT_IS
+    if facts.partition(profile.import_partition) is None:
+        return Staged(checks=(_nowhere(profile, facts),))
+    access = access_of(spec, profile, secrets)
+    asked = await find(session, uris, access)
+    decisions = {uri: decide(uri, found, profile, access) for uri, found in zip(uris, asked, strict=True)}
+    wanted = {target: decisions[uri] for target, uri in spec.inputs.items() if uri in decisions}
+    inputs = tuple(
+        PlannedInput(spec.inputs[target], target, one.path, one.version, one.size, one.ready)
+        for target, (one, _, _) in wanted.items()
+    )
+    room = _room(decisions, asked)
+    return Staged(
+        inputs,
+        (*(check for _, check, _ in decisions.values()), *room),
+        tuple(note for _, _, note in decisions.values() if note),
+    )
+
+
+async def find(session: Session, uris: Sequence[str], access: Access) -> tuple[Found, ...]:
+    """What the cluster has of URIs, and what their sources say.
+
+    Raises:
+        Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
+    """
+    profile = session.profile
+    call = find_call(place_of(profile), uris, program(), profile.staging_python or "", access, profile.setup)
+    outcome = await session.call(call)
+    check_ending(outcome, "looking for the job's data")
+    if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
+        raise error
+    try:
+        return parse_found(outcome.stdout.decode("utf-8", "replace"), uris)
+    except ValueError as error:
+        why = last_words(outcome.stderr) or str(error)
+        raise RemoteFault("the cluster could not be asked for the job's data", why=why, fix="Try again.") from None
+
+
+Decision = tuple[PlannedInput, Check, str]
+
+
+def decide(uri: str, found: Found, profile: ClusterProfile, access: Access) -> Decision:
+    """The copy of one URI, the verdict on it, and what the user should know."""
+    place = place_of(profile)
+    problem = found.problem
+    if problem and problem.kind in _SURE:
+        nothing = PlannedInput(uri, "", f"{place}/{name_of(uri, access.variables)}/data")
+        return nothing, Check("inputs", Verdict.FAILS, problem.why, problem.fix), ""
+    if copy := found.copy(found.version):
+        note = "" if not problem else f"the copy of {uri} was not compared with its source: {problem.why}"
+        return (
+            _there(uri, copy, place),
+            Check("inputs", Verdict.ON_SUBMIT, f"{uri} is staged: {place}/{copy.name}"),
+            note,
+        )
+    path = f"{place}/{name_of(uri, access.variables, found.version)}/data"
+    planned = PlannedInput(uri, "", path, found.version, found.size)
+    evidence = f"a job on {profile.import_partition} brings {uri} to {path} before this one starts"
+    if problem:
+        return planned, Check("inputs", Verdict.CANNOT_TELL, f"{evidence}; {problem.why}"), ""
+    files = "one file" if found.kind == "file" else f"{found.files} files"
+    return planned, Check("inputs", Verdict.OK, f"{evidence}: {files}, {size(found.size)}"), ""
+
+
+def _there(uri: str, copy: Copy, place: str) -> PlannedInput:
+    kept = copy.notes.get("size", "")
+    path = f"{place}/{copy.name}/data"
+    return PlannedInput(uri, "", path, copy.notes.get("version", ""), int(kept) if kept.isdecimal() else 0, ready=True)
+
+
+def _nowhere(profile: ClusterProfile, facts: SiteFacts) -> Check:
+    there = ", ".join(part.name for part in facts.partitions)
+    evidence = f"data is staged on partition {profile.import_partition}, which {facts.cluster} does not have"
+    return Check("inputs", Verdict.FAILS, evidence, f"Set `import_partition`; there are: {there}.")
+
+
+def _room(decisions: Mapping[str, Decision], asked: Sequence[Found]) -> tuple[Check, ...]:
+    """Whether all that is to come fits."""
+    coming = [(one, found) for (one, _, _), found in zip(decisions.values(), asked, strict=True) if not one.ready]
+    space = next((found.space for _, found in coming if found.space), None)
+    if space is None:
+        return ()
+    kib = sum((one.size + 1023) // 1024 for one, _ in coming)
+    why = space.lacking(kib, sum(found.files for _, found in coming))
+    fix = "Make room there (`towline gc` says what could go), or set `data_cache` in the profile."
+    return (Check("inputs", Verdict.FAILS, why, fix),) if why else ()

@@ -1,0 +1,201 @@
+"""Data that others bring: a file system of fsspec where that is installed, or a tool of the site."""
+
+import importlib
+import os
+import shutil
+import subprocess
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from towline.stager.problems import Problem
+from towline.stager.source import Entry, Found, Reader, Source
+
+
+class FileSystem(Source):
+    """What a file system of fsspec sees (s3fs, gcsfs, huggingface_hub and others)."""
+
+    def __init__(self, uri: str, env: Mapping[str, str]) -> None:
+        self._uri = uri
+        fsspec: Any = importlib.import_module("fsspec")
+        scheme = uri.partition("://")[0]
+        self._fs: Any = fsspec.filesystem(scheme, **_options(scheme, env))
+        self._path = str(self._fs._strip_protocol(uri)).rstrip("/")
+
+    def find(self) -> Found:
+        """The files that it finds."""
+        try:
+            if self._fs.isfile(self._path):
+                return Found("file", [_described("", self._fs.info(self._path), self._path)])
+            found: Dict[str, Any] = self._fs.find(self._path, detail=True)
+        except Exception as error:  # each file system has errors of its own
+            raise _of_fsspec(self._uri, error) from None
+        if not found:
+            raise Problem("not-found", "{}: there is nothing".format(self._uri))
+        entries = [_described(path[len(self._path) :].lstrip("/"), facts, path) for path, facts in found.items()]
+        return Found("directory", [each for each in entries if each.path])
+
+    def open(self, entry: Entry, offset: int) -> Reader:
+        """The file's bytes from there on."""
+        try:
+            opened = self._fs.open(entry.handle, "rb")
+            opened.seek(offset)
+        except Exception as error:
+            raise _of_fsspec(self._uri, error) from None
+        return _Opened(opened, self._uri)
+
+
+class _Opened(Reader):
+    def __init__(self, opened: Any, uri: str) -> None:
+        self._opened = opened
+        self._uri = uri
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return bytes(self._opened.read(size))
+        except Exception as error:
+            raise _of_fsspec(self._uri, error) from None
+
+    def close(self) -> None:
+        self._opened.close()
+
+
+def _options(scheme: str, env: Mapping[str, str]) -> Dict[str, Any]:
+    """What TAO's variables say in the words of each file system; its own variables it reads itself."""
+    if scheme == "s3":
+        own = {
+            "key": env.get("ACCESS_KEY"),
+            "secret": env.get("SECRET_KEY"),
+            "endpoint_url": env.get("S3_ENDPOINT_URL"),
+        }
+        options: Dict[str, Any] = {name: value for name, value in own.items() if value}
+        if env.get("CLOUD_REGION"):
+            options["client_kwargs"] = {"region_name": env["CLOUD_REGION"]}
+        return options
+    return {"token": env["HF_TOKEN"]} if scheme == "hf" and env.get("HF_TOKEN") else {}
+
+
+def _described(path: str, facts: Mapping[str, Any], handle: str) -> Entry:
+    stamp = ""
+    for name in ("ETag", "etag", "sha256", "md5Hash", "mtime", "LastModified"):
+        if facts.get(name):
+            stamp = "etag:{}".format(str(facts[name]).strip('"'))
+            break
+    size = facts.get("size")
+    return Entry(path, int(size) if size is not None else -1, stamp or "time:", handle)
+
+
+def _of_fsspec(uri: str, error: Exception) -> Problem:
+    words = "{}: {}: {}".format(uri, type(error).__name__, error)
+    if isinstance(error, FileNotFoundError):
+        return Problem("not-found", words)
+    if isinstance(error, PermissionError) or "Credential" in type(error).__name__:
+        return Problem("credentials", words)
+    return Problem("network", words)
+
+
+def has_fsspec() -> bool:
+    """Whether fsspec can be imported here."""
+    try:
+        importlib.import_module("fsspec")
+    except ImportError:
+        return False
+    return True
+
+
+TOOLS = {
+    "aws": ("s3",),
+    "rclone": ("s3", "gs"),
+    "gcloud": ("gs",),
+    "hf": ("hf", "hf_model", "hf_dataset"),
+    "ngc": ("ngc",),
+}
+"""Each tool with the schemes that it is used for."""
+
+
+def tool_for(scheme: str, wanted: Sequence[str]) -> str:
+    """The tool that brings data of that scheme: the first of the wanted ones that can, or the only one there is."""
+    own = [tool for tool in wanted if scheme in TOOLS.get(tool, ())]
+    return own[0] if own else "ngc" if scheme == "ngc" else ""
+
+
+class Tool(Source):
+    """What a program of the site brings; it goes on where it was by itself, and checks what it brings."""
+
+    def __init__(self, uri: str, tool: str, env: Mapping[str, str]) -> None:
+        self._uri = uri
+        self._tool = tool
+        self._env = dict(env)
+        if not shutil.which(tool):
+            raise Problem("tool", "{}: there is no program `{}` on {}".format(uri, tool, os.uname().nodename))
+
+    def find(self) -> Found:
+        """Nothing can be told before it is brought."""
+        raise Problem("other", "{}: `{}` tells what is there only by bringing it".format(self._uri, self._tool))
+
+    def take(self, target: str) -> Optional[Found]:
+        """Have it brought."""
+        argv, extra = command(self._tool, self._uri, target, self._env)
+        os.makedirs(target, exist_ok=True)
+        done = subprocess.run(
+            argv,
+            env=dict(self._env, **extra),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        if done.returncode:
+            said = done.stdout.decode("utf-8", "replace").strip().splitlines()
+            raise Problem("other", "`{}` failed with {}: {}".format(self._tool, done.returncode, (said or [""])[-1]))
+        entries = _walked(target)
+        if not entries:
+            raise Problem("not-found", "{}: `{}` brought nothing".format(self._uri, self._tool))
+        return Found("directory", entries)
+
+
+def command(tool: str, uri: str, target: str, env: Mapping[str, str]) -> Tuple[List[str], Dict[str, str]]:
+    """The command line, and the variables that it needs besides; keys are only ever in variables."""
+    scheme, _, rest = uri.partition("://")
+    aws = {"AWS_ACCESS_KEY_ID": env.get("ACCESS_KEY", ""), "AWS_SECRET_ACCESS_KEY": env.get("SECRET_KEY", "")}
+    own = {name: value for name, value in aws.items() if value and not env.get(name)}
+    endpoint = env.get("S3_ENDPOINT_URL", "") or env.get("AWS_ENDPOINT_URL", "")
+    if tool == "aws":
+        where = ["--endpoint-url", endpoint] if endpoint else []
+        return ["aws", *where, "s3", "sync", "--no-progress", uri.rstrip("/"), target], own
+    if tool == "rclone":
+        kind = {"s3": "s3", "gs": "google cloud storage"}[scheme]
+        remote = {"RCLONE_CONFIG_TOWLINE_TYPE": kind, "RCLONE_CONFIG_TOWLINE_ENV_AUTH": "true"}
+        if endpoint and scheme == "s3":
+            remote["RCLONE_CONFIG_TOWLINE_PROVIDER"] = "Other"
+            remote["RCLONE_CONFIG_TOWLINE_ENDPOINT"] = endpoint
+        return ["rclone", "copy", "--checksum", "towline:" + rest, target], dict(own, **remote)
+    if tool == "gcloud":
+        return ["gcloud", "storage", "rsync", "--recursive", uri, target], {}
+    if tool == "hf":
+        from towline.stager.hub import parse
+
+        kind, repo, revision, path = parse(uri)
+        only = ["--include", path + "*"] if path else []
+        return [
+            "hf",
+            "download",
+            repo,
+            "--repo-type",
+            kind[:-1],
+            "--revision",
+            revision,
+            "--local-dir",
+            target,
+            *only,
+        ], {}
+    key = {"NGC_CLI_API_KEY": env.get("NGC_KEY", "") or env.get("NGC_API_KEY", "")}
+    fresh = {name: value for name, value in key.items() if value and not env.get(name)}
+    return ["ngc", "registry", "model", "download-version", rest, "--dest", target], fresh
+
+
+def _walked(target: str) -> List[Entry]:
+    entries: List[Entry] = []
+    for folder, _, names in os.walk(target):
+        for name in names:
+            path = os.path.join(folder, name)
+            facts = os.lstat(path)
+            entries.append(Entry(os.path.relpath(path, target), facts.st_size, "time:{}".format(int(facts.st_mtime))))
+    return entries

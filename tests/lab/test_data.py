@@ -1,0 +1,123 @@
+"""Data from elsewhere is on the shared file system before any GPU is allocated."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faulty import as_alice
+from tests.lab.store import Store, open_store
+from tests.lab.terminal import Terminal
+from towline.lab import Lab
+from towline.lab.layout import WEB_TLS_PORT
+from towline.lab.store.daemon import web_folder
+
+KEYS = ("--secret", "ACCESS_KEY", "--secret", "SECRET_KEY")
+GPU = ("--gpus-per-node", "1", "--time", "2m")
+
+
+@dataclass
+class Site:
+    """The lab with caches of its own and a bucket, and the jobs that Slurm has seen since."""
+
+    lab: Lab
+    towline: Terminal
+    store: Store
+    place: str
+    first: int
+
+    def jobs(self) -> list[tuple[str, int, int]]:
+        """Partition, start and end of each job since the test began; 0 for never."""
+        shown = as_alice(
+            self.lab, "SLURM_TIME_FORMAT=%s sacct -X -n -P -S now-1hours --format=JobIDRaw,Partition,Start,End"
+        )
+        rows = [line.split("|") for line in shown.splitlines()]
+        return [(part, _number(begin), _number(end)) for job, part, begin, end in rows if int(job) >= self.first]
+
+    def on(self, partition: str) -> list[tuple[int, int]]:
+        """Start and end of the jobs that ever had nodes there."""
+        return [(begin, end) for part, begin, end in self.jobs() if part == partition and begin]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+@pytest.fixture
+def site(lab: Lab, tmp_path: Path) -> Iterator[Site]:
+    place = f"/lustre/alice/labtest-data-{secrets.token_hex(4)}"
+    store = open_store(lab)
+    own = {"TOWLINE_DATA_CACHE": f"{place}/data", "TOWLINE_IMAGE_CACHE": f"{place}/images", **store.environment}
+    towline = Terminal(tmp_path / "state", own)
+    yield Site(lab, towline, store, place, int(as_alice(lab, "scontrol show config | sed -n 's/^NEXT_JOB_ID *= *//p'")))
+    as_alice(lab, f"rm -rf {place}")
+
+
+def test_an_allocation_of_two_nodes_begins_when_image_and_data_are_there(site: Site) -> None:
+    for number in range(3):
+        site.store.put(f"set/part {number}.txt", b"%d\n" % number * 1000)
+    source = f"/data=s3://{site.store.bucket}/set"
+    run = ("run", *KEYS, "--image", "registry.lab:5000/demo:latest", "--nodes", "2", *GPU, "--input", source)
+    first = site.towline(*run, "--", "sh", "-c", "cat /data/* | wc -l; ls /etc/os-release")
+    assert first.code == 0, first
+    assert first.out.split() == ["3000", "/etc/os-release"] * 2
+    prepared, (allocated,) = site.on("cpu"), site.on("batch")
+    assert len(prepared) == 2
+    assert all(end <= allocated[0] for _, end in prepared), (prepared, allocated)
+    # Again: nothing is brought twice. Changed at its source: another copy.
+    assert site.towline(*run, "--", "true").code == 0
+    assert len(site.on("cpu")) == 2
+    site.store.put("set/part 0.txt", b"new\n")
+    changed = site.towline(*run, "--", "sh", "-c", "head -n 1 '/data/part 0.txt'")
+    assert changed.out.split() == ["new"] * 2, changed
+    assert len(as_alice(site.lab, f"ls {site.place}/data | grep set").split()) == 2
+    for word in (site.store.secret, site.store.access):
+        found = as_alice(site.lab, f"grep -rlF {word} {site.place} /lustre/alice/towline/jobs || true")
+        assert found == "", f"a key lies in {found}"
+
+
+def test_what_a_source_refuses_is_told_before_anything_is_submitted(site: Site) -> None:
+    uri = site.store.put("set/a", b"a")
+    rest = (*GPU, "--", "true")
+    missing = site.towline("run", *KEYS, "--input", f"/a=s3://{site.store.bucket}/nothing", *rest)
+    assert missing.code == 65
+    assert "there is no such object" in missing.err
+    no_keys = site.towline("run", "--input", f"/a={uri}", *rest)
+    assert no_keys.code == 65
+    assert "--secret ACCESS_KEY" in no_keys.err
+    site.towline.environment["SECRET_KEY"] = "wrong-wrong-wrong"  # noqa: S105
+    wrong = site.towline("run", *KEYS, "--input", f"/a={uri}", *rest)
+    assert wrong.code == 65
+    assert "SignatureDoesNotMatch" in wrong.err
+    assert site.jobs() == []
+
+
+def test_a_copy_that_cannot_be_made_takes_the_waiting_job_with_it_and_says_why(site: Site) -> None:
+    """Without a client, too: both jobs are submitted, and only then somebody looks."""
+    uri = site.store.put("one.bin", b"x" * 100)
+    blocker = as_alice(site.lab, "sbatch --parsable -p cpu --exclusive -t 2 -o /dev/null --wrap 'sleep 300'")
+    job = site.towline.submit(*KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "true")
+    site.store.put("one.bin", b"y" * 100)
+    as_alice(site.lab, f"scancel {blocker}")
+    ended = site.towline.until(job, lambda job: job["state"] not in ("pending", "submitting"))
+    assert ended["state"] == "cancelled"
+    assert f"its input {uri} could not be staged: {uri} was changed since the job was submitted" in ended["note"]
+    assert site.on("batch") == []
+    again = site.towline("run", *KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "cat", "/one.bin")
+    assert (again.code, again.out) == (0, "y" * 100), again
+
+
+def test_a_file_comes_over_https(site: Site) -> None:
+    folder = web_folder(site.lab.paths) / site.store.bucket
+    folder.mkdir()
+    (folder / "words.txt").write_text("over the web\n")
+    uri = f"https://store.lab:{WEB_TLS_PORT}/{site.store.bucket}/words.txt"
+    trusted = ("--env", "SSL_CERT_FILE=/lustre/web.pem")
+    distrusted = site.towline("plan", "--input", f"/words={uri}", *GPU, "--", "true")
+    assert "CERTIFICATE_VERIFY_FAILED" in distrusted.out
+    done = site.towline("run", *trusted, "--input", f"/words={uri}", *GPU, "--", "cat", "/words")
+    assert (done.code, done.out) == (0, "over the web\n"), done
