@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.store import Store, open_store
 from tests.lab.faulty import as_alice
-from tests.lab.store import Store, open_store
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 from towline.lab.layout import WEB_TLS_PORT
