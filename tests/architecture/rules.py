@@ -36,8 +36,8 @@ PURE = frozenset({"models", "slurm", "container", "storage", "launch"})
 ONLY_IN: dict[str, frozenset[str]] = {
     "subprocess": frozenset({"remote", "lab", "stager"}),
     "pty": frozenset({"remote", "lab"}),
-    "sqlite3": frozenset({"engine"}),
-    "pydantic": frozenset({"models", "config"}),
+    "sqlite3": frozenset({"engine", "tao"}),
+    "pydantic": frozenset({"models", "config", "tao"}),
     "jinja2": frozenset({"slurm", "launch", "lab"}),
     "yaml": frozenset({"config"}),
     "click": frozenset({"cli"}),

@@ -24,8 +24,8 @@ CONFIRM_SECONDS = 60.0
 """How long the end of a cancelled job is awaited: tasks have KillWait (slurm.conf(5), 30 s by default) to stop."""
 
 
-async def cancel(session: Session, record: JobRecord) -> JobRecord:
-    """Cancel a job, and look until it has ended or `CONFIRM_SECONDS` have passed.
+async def cancel(session: Session, record: JobRecord, *, confirm: bool = True) -> JobRecord:
+    """Cancel a job, and look until it has ended or `CONFIRM_SECONDS` have passed; once without `confirm`.
 
     Returns:
         The job; one that had ended before stays as it was. Its state is not an end when Slurm is still at it.
@@ -42,7 +42,7 @@ async def cancel(session: Session, record: JobRecord) -> JobRecord:
     answer = await _tell(session, record)
     if record.state is JobState.SUBMITTING and not answer.told:
         return _withdrawn(session, record)  # of an array's task only this task: its mark keeps it from starting
-    return await _confirmed(session, record)
+    return await _confirmed(session, record, CONFIRM_SECONDS if confirm else 0.0)
 
 
 async def _tell(session: Session, record: JobRecord) -> CancelAnswer:
@@ -70,10 +70,10 @@ def _withdrawn(session: Session, record: JobRecord) -> JobRecord:
     return done
 
 
-async def _confirmed(session: Session, record: JobRecord) -> JobRecord:
-    pace, until = Pace(0.2, 5.0), time.monotonic() + CONFIRM_SECONDS
+async def _confirmed(session: Session, record: JobRecord, patience: float) -> JobRecord:
+    pace, until = Pace(0.2, 5.0), time.monotonic() + patience
     while True:
         (record,) = await observation.poll(session, [record])
-        if record.state.ended or time.monotonic() > until:
+        if record.state.ended or time.monotonic() >= until:
             return record
         await asyncio.sleep(pace.quiet())

@@ -18,6 +18,7 @@ from towline.engine.events import Held, Progress, PullReport
 from towline.engine.images.importing import import_jobs
 from towline.engine.images.preparing import prepare
 from towline.engine.job import AsyncJob
+from towline.engine.listing import Listing, list_path
 from towline.engine.mapping import Work, map_spec
 from towline.engine.planning.dependencies import settle
 from towline.engine.planning.looking import looked_at
@@ -182,6 +183,10 @@ class AsyncCluster:
     ) -> PullReport:
         """Bring a file or a directory of the cluster home; see `towline.engine.staging.pulling.pull`."""
         return await pulling.pull(self._session, remote, local, progress)
+
+    async def list_path(self, path: str, *, names: bool = True) -> Listing:
+        """What is at a path of the cluster; see `towline.engine.listing.list_path`."""
+        return await list_path(self._session, path, names=names)
 
     async def map(
         self,

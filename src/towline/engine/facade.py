@@ -18,7 +18,9 @@ from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.engine.job import AsyncJob
+from towline.engine.listing import Listing
 from towline.engine.mapping import Work
+from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.submitting.submission import PATIENCE
 from towline.models.code import Code
@@ -108,9 +110,9 @@ class Cluster:
         """Round trips to the cluster so far."""
         return self._cluster.calls
 
-    def plan(self, spec: JobSpec, *, look: bool = False, secrets: Secrets | None = None) -> Plan:
+    def plan(self, spec: JobSpec, *, look: bool = False, secrets: Secrets | None = None, job_id: str = "") -> Plan:
         """See `AsyncCluster.plan`."""
-        return self._loop.wait(self._cluster.plan(spec, look=look, secrets=secrets))
+        return self._loop.wait(self._cluster.plan(spec, look=look, secrets=secrets, job_id=job_id))
 
     def submit(
         self,
@@ -142,6 +144,10 @@ class Cluster:
         place = None if local is None else Path(local)
         return self._loop.wait(self._cluster.pull(remote, place, progress=progress))
 
+    def list_path(self, path: str, *, names: bool = True) -> Listing:
+        """See `AsyncCluster.list_path`."""
+        return self._loop.wait(self._cluster.list_path(path, names=names))
+
     def map(
         self,
         work: Work,
@@ -154,6 +160,10 @@ class Cluster:
         """See `AsyncCluster.map`."""
         job = self._loop.wait(self._cluster.map(work, items, limit=limit, secrets=secrets, **fields))
         return Job(self._loop, job)
+
+    def clean(self, paths: Sequence[str]) -> Removed:
+        """See `AsyncCluster.clean`."""
+        return self._loop.wait(self._cluster.clean(paths))
 
     def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """See `AsyncCluster.jobs`."""
@@ -236,9 +246,9 @@ class Job:
         """See `AsyncJob.gather`."""
         return self._loop.wait(self._job.gather(timeout=timeout, partial=partial))
 
-    def cancel(self) -> JobRecord:
+    def cancel(self, *, confirm: bool = True) -> JobRecord:
         """See `AsyncJob.cancel`."""
-        return self._loop.wait(self._job.cancel())
+        return self._loop.wait(self._job.cancel(confirm=confirm))
 
     def results(self) -> tuple[ResultFile, ...]:
         """See `AsyncJob.results`."""

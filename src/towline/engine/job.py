@@ -113,9 +113,13 @@ class AsyncJob:
         """
         return await mapping.gather(self._session, await self.wait(timeout), partial=partial)
 
-    async def cancel(self) -> JobRecord:
-        """Cancel the job for good and see that it has ended; a job that has ended stays as it is."""
-        self.record = await cancelling.cancel(self._session, self.record)
+    async def cancel(self, *, confirm: bool = True) -> JobRecord:
+        """Cancel the job for good and see that it has ended; a job that has ended stays as it is.
+
+        Args:
+            confirm: wait for the end; without it Slurm is told, and looked at once.
+        """
+        self.record = await cancelling.cancel(self._session, self.record, confirm=confirm)
         return self.record
 
     async def results(self) -> tuple[ResultFile, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
+from towline.launch import conventions
 from towline.launch.diagnosis.rules import job_rules, search_script
 from towline.launch.healing import resume_file, settings_file
 from towline.launch.quoting import quote, quote_words
@@ -49,6 +50,7 @@ class LaunchPlan:
             the site and the spec say, see `scripts/supervisor.sh`.
         message_timeout: Slurm's MessageTimeout in seconds, which tells how long a submission may take.
         setup: the profile's shell line, for a submission from a node.
+        tao_root: Towline's directory on the cluster, for a job that gets what the preset `tao` adds; else empty.
     """
 
     spec: JobSpec
@@ -61,6 +63,7 @@ class LaunchPlan:
     whole_environment: bool = False
     message_timeout: int = 10
     setup: str = ""
+    tao_root: str = ""
 
     @property
     def results(self) -> str:
@@ -87,7 +90,7 @@ def job_files(launch: LaunchPlan) -> dict[str, bytes]:
     return {
         **public_files(launch),
         **({"script/arguments": arguments_file(launch.spec).encode()} if launch.spec.arguments else {}),
-        "script/entrypoint": entrypoint(launch.spec).encode(),
+        "script/entrypoint": entrypoint(launch.spec, by_bash=bool(launch.tao_root)).encode(),
         "script/env": environment_file(launch).encode(),
         "script/step": step_file(launch).encode(),
     }
@@ -100,6 +103,7 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
     settings = settings_file(launch.spec, launch.job_id, launch.directory, message_timeout=launch.message_timeout)
     return {
         **({NAMES_OF_SECRETS: "".join(f"{name}\n" for name in names).encode()} if names else {}),
+        **(layout_files(launch) if launch.tao_root else {}),
         "script/supervisor": packaged("supervisor.sh"),
         "script/prelude": packaged("prelude.sh"),
         "script/rules": job_rules(),
@@ -114,12 +118,23 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
     }
 
 
-def entrypoint(spec: JobSpec) -> str:
-    """The user's command as a sh script; shell text stays as it was given, and finds a task's arguments in `$@`."""
+def layout_files(launch: LaunchPlan) -> dict[str, bytes]:
+    """The files that the preset's layout has beside the scripts; see `towline.launch.conventions`."""
+    return conventions.layout_files(launch.spec, launch.job_id, public_environment(launch))
+
+
+def entrypoint(spec: JobSpec, *, by_bash: bool = False) -> str:
+    """The user's command as a sh script; shell text stays as it was given, and finds a task's arguments in `$@`.
+
+    Args:
+        spec: the job.
+        by_bash: whether shell text is read by bash where the image has one.
+    """
+    head = conventions.BY_BASH if by_bash and spec.shell else ""
     own = '. "$TOWLINE_JOB_DIR/script/arguments"\n' if spec.arguments else ""
     own += '. "$TOWLINE_JOB_DIR/script/resume"\n' if resume_file(spec) else ""
     body = spec.shell or f"exec {quote_words(spec.command)}" + (' "$@"' if own else "")
-    return f"#!/bin/sh\n{own}{body.removesuffix(chr(10))}\n"
+    return f"#!/bin/sh\n{head}{own}{body.removesuffix(chr(10))}\n"
 
 
 def arguments_file(spec: JobSpec) -> str:
@@ -136,7 +151,7 @@ def public_environment(launch: LaunchPlan) -> dict[str, str]:
         "TOWLINE_JOB_NAME": launch.spec.name,
         "TOWLINE_RESULTS_DIR": launch.results,
         "PYTHONUNBUFFERED": "1",
-        **launch.spec.env,
+        **(conventions.as_paths(launch.spec.env) if launch.tao_root else launch.spec.env),
     }
 
 
@@ -144,7 +159,11 @@ def environment_file(launch: LaunchPlan) -> str:
     """What each task's environment gets, as sh text; the spec's own values come last and so win."""
     wanted = launch.spec.resources
     place = Place(wanted.nodes, wanted.tasks_per_node, wanted.gpus_per_node, launch.convention)
-    return place.lines() + export_lines(public_environment(launch))
+    own = export_lines(public_environment(launch))
+    if launch.tao_root:
+        before = conventions.before_lines(launch.tao_root, launch.job_id)
+        own = f"{before}{own}{conventions.after_lines(launch.tao_root)}"
+    return place.lines() + own
 
 
 def export_lines(values: Mapping[str, str]) -> str:

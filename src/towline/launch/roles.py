@@ -30,7 +30,7 @@ def role_files(launch: LaunchPlan) -> dict[str, bytes]:
     for role in launch.spec.roles:
         own = of_role(launch, role)
         files |= {
-            f"script/roles/{role.name}/entrypoint": entrypoint(own.spec).encode(),
+            f"script/roles/{role.name}/entrypoint": entrypoint(own.spec, by_bash=bool(own.tao_root)).encode(),
             f"script/roles/{role.name}/env": environment_file(own).encode(),
             f"script/roles/{role.name}/step": _step_file(
                 own, role, first[role.name] + 1, components.get(role.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,10 @@ MANY_TASKS = plan(
 TASK_PER_GPU = plan(command=("python3", "ddp.py"), launch="gpu", resources=with_gpus(2, 8, 8))
 MPI_RANKS = replace(plan(command=("./solve",), launch="mpi", resources={"nodes": 2, "tasks_per_node": 4}), mpi="pmix")
 TAO_ONE_NODE = replace(
-    plan(command=("python3", "train.py"), resources=with_gpus(1, 8)), convention="tao", whole_environment=True
+    plan(shell="python3 train.py | tee log", resources=with_gpus(1, 8), env={"DATA": "slurm://lustre/a"}),
+    convention="tao",
+    whole_environment=True,
+    tao_root="/lustre/alice/towline",
 )
 TAO_NODES = replace(TAO_ONE_NODE, spec=plan(command=("python3", "train.py"), resources=with_gpus(2, 8)).spec)
 ROLES = LaunchPlan(
@@ -76,7 +80,18 @@ SHAPES = {
 
 STATIC = {
     f"script/{name}"
-    for name in ("supervisor", "prelude", "roles.sh", "judge.sh", "heal.sh", "check", "submit", "rules", "search.sh")
+    for name in (
+        "supervisor",
+        "prelude",
+        "roles.sh",
+        "judge.sh",
+        "heal.sh",
+        "check",
+        "submit",
+        "rules",
+        "search.sh",
+        "layout",
+    )
 }
 
 
@@ -86,8 +101,18 @@ def golden() -> dict[str, str]:
         f"{shape}.{name.removeprefix('script/').replace('/', '.')}.sh": content.decode()
         for shape, launch in SHAPES.items()
         for name, content in (role_files(launch) if launch.spec.roles else job_files(launch)).items()
-        if name not in STATIC
+        if name not in STATIC and not name.endswith(".json")
     }
+
+
+def test_the_layout_of_the_preset_names_files_that_are_there() -> None:
+    files = {**job_files(TAO_ONE_NODE), "script/batch": b""}
+    lines = [line.split(" ") for line in files["script/layout"].decode().splitlines()]
+    assert {kind for kind, *_ in lines} == {"link"}
+    linked = {path: target.removeprefix("../jobs/m3k9w2x4p/") for _, path, target in lines}
+    assert linked["specs/m3k9w2x4p.json"] == "script/specs.json"
+    assert set(linked.values()) <= files.keys()
+    assert json.loads(files["script/env.json"])["DATA"] == "/lustre/a"
 
 
 def test_golden() -> None:

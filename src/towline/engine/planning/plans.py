@@ -109,6 +109,7 @@ def make_plan(
         *(path for path in _needed_paths(spec) if path not in coming),
     )
     spec = _with_code(spec, code) if code else spec
+    needed = tuple(path for path in needed if not _is_below(path, (directory,)))  # made by the submission itself
     required = tuple(path for path in needed if not _is_below(path, profile.unseen))
     checks = check_spec(spec, facts, required)
     if prepared.checks:
@@ -188,15 +189,17 @@ def _files(
         spec=spec,
         job_id=job_id,
         directory=directory,
-        container=_container(spec, spec.image, directory, prepared),
+        container=_container(spec, spec.image, profile, directory, prepared),
         containers={
-            role.name: _container(spec, role.image or spec.image, directory, prepared, role.name) for role in spec.roles
+            role.name: _container(spec, role.image or spec.image, profile, directory, prepared, role.name)
+            for role in spec.roles
         },
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
         message_timeout=message_timeout,
         setup=profile.setup,
+        tao_root=profile.root if profile.preset else "",
     )
     return {
         "job.json": _description(spec, job_id, token, profile.name),
@@ -217,10 +220,12 @@ def _input_list(staged: Staged) -> dict[str, bytes]:
     return {"script/inputs": "".join(lines).encode()} if lines else {}
 
 
-def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepared, role: str = "") -> tuple[str, ...]:
+def _container(
+    spec: JobSpec, image: str | None, profile: ClusterProfile, directory: str, prepared: Prepared, role: str = ""
+) -> tuple[str, ...]:
     if not image:
         return ()
-    mounts = merge_mounts(spec.mounts, own_mounts(directory))
+    mounts = merge_mounts(_shared_root(spec, profile), spec.mounts, own_mounts(directory))
     container = spec.container
     if role and container.name:  # roles may share nodes, and start at the same time
         container = container.model_copy(update={"name": f"{container.name}-{role}"})
@@ -231,6 +236,14 @@ def _container(spec: JobSpec, image: str | None, directory: str, prepared: Prepa
         mount_home=spec.mount_home,
         container=container,
     )
+
+
+def _shared_root(spec: JobSpec, profile: ClusterProfile) -> tuple[Mount, ...]:
+    """The root at its own path, where the preset's variables name directories below it and nothing else shows it."""
+    seen = [mount.target for mount in spec.mounts if mount.source == mount.target and mount.mode == "rw"]
+    if not profile.preset or _is_below(profile.root, seen):
+        return ()
+    return (Mount(source=profile.root, target=profile.root),)
 
 
 def _description(spec: JobSpec, job_id: str, token: str, cluster: str) -> bytes:

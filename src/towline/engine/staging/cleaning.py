@@ -64,7 +64,7 @@ async def candidates(session: Session, wish: Wish) -> tuple[Item, ...]:
 
 
 async def remove(session: Session, paths: Sequence[str]) -> Removed:
-    """Remove jobs (`jobs/ID`), logs (`logs/ID`) and snapshots (`code/ID`) that are still not in use.
+    """Remove jobs (`jobs/ID`), logs or results of some (`logs/ID`, `results/ID`) and snapshots (`code/ID`) not in use.
 
     Raises:
         SlurmUnavailable: the queue could not be asked; what was removed before that is gone.

@@ -140,6 +140,9 @@ link_logs() {
     case $link in */*) return ;; esac
     mkdir -p "$TOWLINE_JOB_DIR/slurm-logs" 2>/dev/null
     ln -sn "../attempts/$number" "$TOWLINE_JOB_DIR/slurm-logs/$link" 2>/dev/null
+    if [ -f "$TOWLINE_JOB_DIR/script/layout" ] && [ ! -h "${TOWLINE_JOB_DIR%/jobs/*}/slurm-logs/$link" ]; then
+        ln -sn "../jobs/${TOWLINE_JOB_DIR##*/}/slurm-logs/$link" "${TOWLINE_JOB_DIR%/jobs/*}/slurm-logs/$link" 2>/dev/null
+    fi
 }
 
 # scontrol needs no controller for this, but some sites have no client commands on their nodes; the batch script

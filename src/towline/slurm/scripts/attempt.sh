@@ -289,11 +289,19 @@ finish() {
         [ -d "$tl_dir/slurm-logs" ] || mkdir "$tl_dir/slurm-logs"
         tl_link=$tl_dir/slurm-logs/$tl_token-${2%%;*}
         [ -h "$tl_link" ] || ln -s "../attempts/$tl_number" "$tl_link"
+        [ ! -f "$tl_dir/script/layout" ] || link_below_root "$tl_link"
     else
         cat ./make.err >&2
     fi
     tell "$1" "$2"
 }
+
+# link_below_root LINK: the logs as the layout wants them, where others look for them.
+link_below_root() {
+    tl_base=${tl_dir%/jobs/*}
+    [ -d "$tl_base/slurm-logs" ] || mkdir "$tl_base/slurm-logs"
+    [ -h "$tl_base/slurm-logs/${1##*/}" ] || ln -s "../${1#"$tl_base"/}" "$tl_base/slurm-logs/${1##*/}"
+} 2>/dev/null
 
 # stop_if_cancelled ID: the job was cancelled while sbatch ran; whoever did that may not have seen it in the queue.
 stop_if_cancelled() {

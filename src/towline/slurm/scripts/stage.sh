@@ -14,6 +14,8 @@
 . ./own.sh
 # shellcheck source=src/towline/slurm/scripts/required.sh
 . ./required.sh
+# shellcheck source=src/towline/slurm/scripts/layout.sh
+. ./layout.sh
 
 # check_root: the root, and jobs/ in it as a directory of our own.
 check_root() {
@@ -57,6 +59,21 @@ link_results() {
         write_failed ./make.err
 }
 
+# lay_out ROOT JOB: what else the job wants made (launch/conventions.py). Names in there hold no blanks.
+lay_out() {
+    [ -f "$1/jobs/$2/script/layout" ] || return 0
+    while read -r tl_kind tl_path tl_target; do
+        case /$tl_path/ in */../*) continue ;; esac
+        case $tl_kind in
+        folder) mkdir -p "$1/jobs/$2/$tl_path" 2>./make.err || write_failed ./make.err ;;
+        link)
+            [ -d "$1/${tl_path%/*}" ] || mkdir "$1/${tl_path%/*}" 2>./make.err || write_failed ./make.err
+            [ -h "$1/$tl_path" ] || ln -s "$tl_target" "$1/$tl_path" 2>./make.err || write_failed ./make.err
+            ;;
+        esac
+    done <"$1/jobs/$2/script/layout"
+}
+
 # take_back ROOT JOB: a job that this call placed and Slurm refused, or that had no room, leaves nothing behind.
 # Somebody else may take the attempt over until the directory has another name; then it gets its own back.
 take_back() {
@@ -67,6 +84,7 @@ take_back() {
         return 0
     fi
     rm -f "$1/results/$2"
+    [ ! -f "$tl_gone/script/layout" ] || forget_layout "$1" "$tl_gone"
     rm -rf "$tl_gone"
 }
 
@@ -80,4 +98,5 @@ trap 'case $? in 43 | 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
 # An image of the cache, or staged data, may have been taken away until the directory said that this job needs it (images-remove.sh).
 if [ -f ./files/script/images ] || [ -f ./files/script/inputs ]; then check_required; fi
 link_results "$tl_root" "$tl_job"
+lay_out "$tl_root" "$tl_job"
 submit_attempt "$tl_root/jobs/$tl_job" "$@"

@@ -1,10 +1,12 @@
 # Remove jobs, logs of jobs and snapshots of code; never what is in use.
 #
 # Arguments: the root, the user's setup line, how many seconds a snapshot must not have been asked for, then what to remove:
-#   jobs/ID, logs/ID or code/SNAPSHOT.
+#   jobs/ID, logs/ID, results/ID or code/SNAPSHOT.
 # Output: a line "removed WHAT" or "used WHAT" for each.
 # Exit codes: 0; 43 the queue could not be asked, so nothing was removed; 44 the root is missing.
 
+# shellcheck source=src/towline/slurm/scripts/layout.sh
+. ./layout.sh
 cd "$1" 2>/dev/null || exit 44
 export LC_ALL=C
 PATH=$PATH:/usr/bin:/bin:/usr/local/bin:/opt/slurm/bin:/cm/shared/apps/slurm/current/bin
@@ -30,7 +32,7 @@ gone() {
 for what; do
     name=${what#*/}
     case $what in
-    jobs/* | logs/*)
+    jobs/* | logs/* | results/*)
         if queued "$name"; then
             printf 'used %s\n' "$what"
             continue
@@ -47,8 +49,15 @@ for what; do
     esac
     case $what in
     jobs/*)
+        if [ -f "$what/script/layout" ]; then forget_layout . "$what"; fi
         if [ -d "$what" ]; then gone "$what" || continue; fi
         rm -f "results/$name"
+        ;;
+    results/*)
+        if [ -d "jobs/$name/results" ]; then
+            gone "jobs/$name/results" || continue
+            mkdir "jobs/$name/results"
+        fi
         ;;
     logs/*) find "jobs/$name/attempts" -type f \( -name '*.out' -o -name '*.err' \) -exec rm -f {} + ;;
     code/*)

@@ -1,4 +1,4 @@
-heal_name='train-m3k9w2x4p'
+heal_name='job-m3k9w2x4p'
 heal_logs='/lustre/alice/towline/jobs/m3k9w2x4p/attempts'
 heal_restart='on-fault'
 heal_retries='10'

@@ -1,0 +1,1 @@
+"""Where TAO's jobs run: here on Slurm."""
