@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as checkers know it from typing, whose import would tak
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster
     from towline.engine.configuration import read_spec
+    from towline.engine.events import LogChoice
     from towline.engine.facade import Cluster, Job
     from towline.engine.job import AsyncJob
     from towline.models.dependency import Dependency
@@ -30,6 +31,7 @@ __all__ = [
     "JobRecord",
     "JobSpec",
     "JobState",
+    "LogChoice",
     "Mail",
     "Mount",
     "Resources",
@@ -50,6 +52,7 @@ _HOMES = {
     "JobRecord": "towline.models.job",
     "JobSpec": "towline.models.spec",
     "JobState": "towline.models.job",
+    "LogChoice": "towline.engine.events",
     "Mail": "towline.models.spec",
     "Mount": "towline.models.spec",
     "Resources": "towline.models.spec",

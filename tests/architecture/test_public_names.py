@@ -17,6 +17,7 @@ PUBLIC = {
     "JobRecord",
     "JobSpec",
     "JobState",
+    "LogChoice",
     "Mail",
     "Mount",
     "Resources",

@@ -80,7 +80,7 @@ def test_a_role_that_fails_is_named_and_ends_the_others(towline: Terminal, tmp_p
     assert logs(done) == {"policy": ["begun", "told"], "rollout": ["rank 0", "rank 1"]}
     assert sorted(towline("logs", "--role", "rollout", job["id"]).out.splitlines()) == ["rank 0", "rank 1"]
     everything = towline("logs", job["id"])
-    assert "==> policy <==\nbegun" in everything.out
+    assert "policy: begun\n" in everything.out
     assert "towline: role rollout has failed with exit code 5\n" in everything.err
     assert towline("logs", "--role", "nosuch", job["id"]).code == 64
 

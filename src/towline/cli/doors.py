@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from towline.cli.output import StatusLine
-from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
+from towline.engine.events import Event, Held, LogChoice, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
@@ -33,9 +33,13 @@ class Job(Protocol):
 
     async def status(self) -> JobRecord: ...  # noqa: D102
 
-    def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]: ...  # noqa: D102
+    def follow(  # noqa: D102
+        self, *, tail: int | None = None, choice: LogChoice = ..., logs: bool = True
+    ) -> AsyncIterator[Event]: ...
 
-    def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]: ...  # noqa: D102
+    def read_logs(  # noqa: D102
+        self, *, tail: int | None = None, choice: LogChoice = ...
+    ) -> AsyncIterator[LogChunk]: ...
 
     async def wait(self, timeout: float | None = None) -> JobRecord: ...  # noqa: D102
 

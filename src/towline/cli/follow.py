@@ -12,6 +12,7 @@ from towline.cli.doors import Job
 from towline.cli.loop import Interrupts
 from towline.cli.output import StatusLine
 from towline.cli.view import View
+from towline.engine.events import LogChoice
 from towline.models.errors import INTERRUPTED, TowlineError
 from towline.models.job import JobRecord
 
@@ -28,7 +29,8 @@ async def follow(job: Job, view: View, *, cluster: str | None = None) -> int:
         cluster: the profile as the user named it, for the commands that are suggested.
     """
     with Interrupts() as interrupts:
-        showing = asyncio.ensure_future(show(job, view))
+        # The logs of many tasks are for those who ask for them.
+        showing = asyncio.ensure_future(show(job, view, logs=job.record.tasks is None))
         pressed = asyncio.ensure_future(interrupts.pressed())
         ticking = asyncio.ensure_future(_tick(view))
         try:
@@ -41,9 +43,11 @@ async def follow(job: Job, view: View, *, cluster: str | None = None) -> int:
             await _stop(pressed, ticking, showing)
 
 
-async def show(job: Job, view: View, *, tail: int | None = None) -> JobRecord:
+async def show(
+    job: Job, view: View, *, tail: int | None = None, choice: LogChoice | None = None, logs: bool = True
+) -> JobRecord:
     """Show the job until it has ended; the result is the job as it is then."""
-    async for event in job.follow(tail=tail):
+    async for event in job.follow(tail=tail, choice=choice or LogChoice(), logs=logs):
         view.event(event)
     record = job.record if job.record.state.ended else await job.status()
     view.ended(record)

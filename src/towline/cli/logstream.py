@@ -3,45 +3,71 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TextIO
 
+from towline.cli.loglines import Lines, bare, thinned
+from towline.cli.output import DIM, paint
 from towline.cli.terminal import RESET, LogFilter, clean
-from towline.engine.events import LogChunk
+from towline.engine.events import LogChoice, LogChunk
 
 
 class LogWriter:
-    """Writes log chunks: `out` to stdout, `err` to stderr. A line tells where another role's text begins.
+    """Writes log chunks: `out` to stdout, `err` to stderr.
+
+    A log that comes alone passes as it is; of several (ranks, nodes, roles, tasks) whole lines come as they arrive,
+    with `3: ` or `policy: ` before them.
 
     Args:
-        role: write this role's log only.
+        choice: what was asked for; it needs no name before the lines.
+        grep: write lines only in which this is found.
     """
 
-    def __init__(self, role: str = "") -> None:
+    def __init__(self, choice: LogChoice | None = None, grep: re.Pattern[str] | None = None) -> None:
         self._filters = {name: LogFilter() for name, stream in _streams().items() if stream.isatty()}
+        self._lines: dict[tuple[str, str], Lines] = {}
         self._open_line = False
-        self._only = role
-        self._role = ""
-        self._whole_line = True
+        self._grep = grep
+        self._choice = choice or LogChoice()
 
     def write(self, chunk: LogChunk) -> None:
         """Write one chunk at once."""
-        if self._only and chunk.role != self._only:
+        source = self._source(chunk)
+        if source or self._grep:
+            lines = self._lines.setdefault((chunk.stream, source), Lines())
+            self._put_lines(chunk.stream, source, lines.feed(chunk.data))
             return
-        if chunk.role and chunk.role != self._role and not self._only:
-            self._put("out", f"{'' if self._whole_line else chr(10)}==> {chunk.role} <==\n".encode())
-        self._role, self._whole_line = chunk.role, chunk.data.endswith(b"\n")
         found = self._filters.get(chunk.stream)
-        self._put(chunk.stream, found.feed(chunk.data) if found else chunk.data)
+        self._put(chunk.stream, thinned(found.feed(chunk.data)) if found else chunk.data)
+
+    def _source(self, chunk: LogChunk) -> str:
+        chosen = self._choice
+        role = "" if chosen.role else chunk.role
+        node = "" if chosen.node or chosen.rank is not None else chunk.node
+        return replace(chunk, role=role, node=node, rank=None if chosen.rank is not None else chunk.rank).source
 
     def finish(self) -> None:
         """Write what filters kept back, and end the line on a terminal, so that other text can follow."""
+        for (stream, source), lines in self._lines.items():
+            self._put_lines(stream, source, lines.close())
+        self._lines.clear()
         for name, found in self._filters.items():
             self._put(name, found.close())
             self._filters[name] = LogFilter()
         if self._open_line:
             sys.stderr.write("\n")
             self._open_line = False
+
+    def _put_lines(self, stream: str, source: str, lines: Iterable[bytes]) -> None:
+        label = f"{clean(source)}: " if source else ""
+        wanted = [line for line in lines if not self._grep or self._grep.search(bare(line))]
+        if stream in self._filters:
+            wanted = [_for_terminal(line) for line in wanted]
+        painted = paint(label, DIM, _streams()[stream]).encode()
+        self._put(stream, b"".join(painted + line for line in wanted))
 
     def _put(self, name: str, data: bytes) -> None:
         if not data:
@@ -54,45 +80,70 @@ class LogWriter:
             self._open_line = not data.endswith(b"\n")
 
 
+def _for_terminal(line: bytes) -> bytes:
+    """One line, which leaves no colour behind."""
+    own = LogFilter()
+    text = own.feed(line.rstrip(b"\n"))
+    return text + own.close() + b"\n"
+
+
 class HeadedLog(LogWriter):
     """One of several logs on the same streams; a line tells where the text changes from one to another.
 
     Args:
         title: names the log.
         turns: shared by all of them; its last entry is the title whose text came last.
-        role: write this role's log only.
+        choice, grep: as `LogWriter` takes them.
     """
 
-    def __init__(self, title: str, turns: list[str], role: str = "") -> None:
-        super().__init__(role)
+    def __init__(
+        self,
+        title: str,
+        turns: list[str],
+        choice: LogChoice | None = None,
+        grep: re.Pattern[str] | None = None,
+    ) -> None:
+        super().__init__(choice, grep)
         self._title = title
         self._turns = turns
 
-    def write(self, chunk: LogChunk) -> None:
-        """Write one chunk, under its heading if another log's text came last."""
-        if self._turns[-1:] != [self._title]:
-            self._put("out", f"{chr(10) if self._turns else ''}==> {clean(self._title)} <==\n".encode())
+    def _put(self, name: str, data: bytes) -> None:
+        if data and data != RESET.encode() and self._turns[-1:] != [self._title]:
+            super()._put("out", f"{chr(10) if self._turns else ''}==> {clean(self._title)} <==\n".encode())
             self._turns[:] = [self._title]
-            self._role = ""
-        super().write(chunk)
+        super()._put(name, data)
 
 
 class LogText:
-    """Log chunks as text for JSON: characters cut between chunks are put together again."""
+    """Log chunks as text for JSON: characters cut between chunks are put together again.
 
-    def __init__(self) -> None:
-        self._decoders: dict[tuple[str, str], codecs.IncrementalDecoder] = {}
+    Args:
+        grep: give lines only in which this is found, whole.
+    """
+
+    def __init__(self, grep: re.Pattern[str] | None = None) -> None:
+        self._grep = grep
+        self._decoders: dict[LogChunk, codecs.IncrementalDecoder] = {}
+        self._lines: dict[LogChunk, Lines] = {}
 
     def feed(self, chunk: LogChunk) -> str:
-        """The chunk's text; a character that is not whole yet comes with the next one."""
-        key = (chunk.stream, chunk.role)
+        """The chunk's text; a character, or with `grep` a line, that is not whole yet comes with the next one."""
+        key = replace(chunk, data=b"")
+        if self._grep:
+            return self._matching(self._lines.setdefault(key, Lines()).feed(chunk.data))
         if key not in self._decoders:
             self._decoders[key] = codecs.getincrementaldecoder("utf-8")("replace")
         return self._decoders[key].decode(chunk.data)
 
-    def rest(self) -> list[tuple[str, str, str]]:
-        """What is left at the end: stream, role, and the replacement for a character that never became whole."""
-        return [(*key, text) for key, decoder in self._decoders.items() if (text := decoder.decode(b"", True))]
+    def rest(self) -> list[tuple[LogChunk, str]]:
+        """What is left at the end: whose it is, and its text, or a replacement for a character that never was whole."""
+        ends = [(key, decoder.decode(b"", True)) for key, decoder in self._decoders.items()]
+        ends += [(key, self._matching(lines.close())) for key, lines in self._lines.items()]
+        return [(key, text) for key, text in ends if text]
+
+    def _matching(self, lines: Iterable[bytes]) -> str:
+        found = (line for line in lines if self._grep and self._grep.search(bare(line)))
+        return b"".join(found).decode(errors="replace")
 
 
 def _streams() -> dict[str, TextIO]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from typing import Protocol
@@ -10,7 +11,7 @@ from towline.cli import wording
 from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
 from towline.cli.logstream import LogText, LogWriter
 from towline.cli.output import YELLOW, StatusLine, duration
-from towline.engine.events import Event, Held, LogChunk, NoAnswer
+from towline.engine.events import AttemptBegan, Event, Held, LogChunk, LogRewritten, NoAnswer
 from towline.models.errors import INTERRUPTED
 from towline.models.job import JobRecord, JobState
 
@@ -44,6 +45,10 @@ class View(Protocol):
         """Nothing more is shown of the log."""
         ...
 
+    def no_log(self, record: JobRecord) -> None:
+        """There is nothing to show of the log."""
+        ...
+
     def detached(self, record: JobRecord) -> None:
         """Nobody follows the job any more; it goes on."""
         ...
@@ -72,7 +77,10 @@ class TextView:
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._status.say(wording.submitted(record))
         if record.tasks is not None:
-            self._status.say(f"its tasks have a log each: towline logs {record.id}_{min(record.tasks.numbers)}")
+            first = min(record.tasks.numbers)
+            self._status.say(
+                f"its tasks' logs: towline logs -f {record.id}, or of one: towline logs {record.id}_{first}"
+            )
 
     def held(self, hold: Held) -> None:  # noqa: D102
         if sys.stderr.isatty() or hold.reason != self._held:  # the pauses grow, which is no news for a file
@@ -86,6 +94,9 @@ class TextView:
         elif isinstance(event, NoAnswer):
             self._log.finish()
             self._status.say(wording.no_answer(event.reason), YELLOW)
+        elif isinstance(event, AttemptBegan | LogRewritten):
+            self._log.finish()
+            self._status.say(wording.mark(event), YELLOW)
         elif not event.record.state.ended:
             self._progress(event.record)
 
@@ -101,6 +112,9 @@ class TextView:
         self._waiting = None
         self._status.clear()
         self._log.finish()
+
+    def no_log(self, record: JobRecord) -> None:  # noqa: D102
+        self._status.say(wording.no_log(record))
 
     def detached(self, record: JobRecord) -> None:  # noqa: D102
         self.finish()
@@ -129,13 +143,12 @@ class JsonView:
 
     Args:
         job_id: the job that log lines belong to.
-        role: print this role's log only.
+        grep: print lines only in which this is found.
     """
 
-    def __init__(self, job_id: str, role: str = "") -> None:
-        self._text = LogText()
+    def __init__(self, job_id: str, grep: re.Pattern[str] | None = None) -> None:
+        self._text = LogText(grep)
         self._id = job_id
-        self._role = role
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View
         self._print("submitted", record)
@@ -145,9 +158,14 @@ class JsonView:
 
     def event(self, event: Event) -> None:  # noqa: D102
         if isinstance(event, LogChunk):
-            self._print_log(event.stream, event.role, self._text.feed(event))
+            self._print_log(event, self._text.feed(event))
         elif isinstance(event, NoAnswer):
             print_document({"event": "no-answer", "job_id": self._id, "reason": event.reason})
+        elif isinstance(event, AttemptBegan):
+            task = {} if event.task is None else {"task": event.task}
+            print_document({"event": "attempt", "job_id": self._id, "number": event.number, **task})
+        elif isinstance(event, LogRewritten):
+            print_document({"event": "rewritten", "job_id": self._id, "file": event.name})
         elif not event.record.state.ended:
             self._print("state", event.record)
 
@@ -155,8 +173,8 @@ class JsonView:
         pass
 
     def finish(self) -> None:  # noqa: D102
-        for stream, role, text in self._text.rest():
-            self._print_log(stream, role, text)
+        for whose, text in self._text.rest():
+            self._print_log(whose, text)
 
     def ended(self, record: JobRecord) -> None:  # noqa: D102
         self.finish()
@@ -172,7 +190,11 @@ class JsonView:
     def _print(self, kind: str, record: JobRecord, **more: Document | str | float) -> None:
         print_document({"event": kind, "job": job_as_dict(record), **more})
 
-    def _print_log(self, stream: str, role: str, text: str) -> None:
-        if text and self._role in ("", role):
-            whose = {"role": role} if role else {}
-            print_document({"event": "log", "job_id": self._id, "stream": stream, **whose, "text": text})
+    def _print_log(self, whose: LogChunk, text: str) -> None:
+        if text:
+            about = {"role": whose.role, "rank": whose.rank, "node": whose.node, "task": whose.task}
+            given = {name: value for name, value in about.items() if value not in ("", None)}
+            print_document({"event": "log", "job_id": self._id, "stream": whose.stream, **given, "text": text})
+
+    def no_log(self, record: JobRecord) -> None:  # noqa: D102
+        print_document({"event": "no-log", "job_id": self._id, "reason": wording.no_log(record)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
-from towline.engine.events import Held
+from towline.engine.events import AttemptBegan, Held, LogRewritten
 from towline.engine.watching.arrays import shortened
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
 
@@ -46,6 +46,23 @@ def progress(record: JobRecord) -> str:
 def no_answer(reason: str) -> str:
     """That the cluster is silent, and that following goes on."""
     return f"no answer from the cluster, trying again; the job goes on meanwhile ({' '.join(reason.split())})"
+
+
+def mark(event: AttemptBegan | LogRewritten) -> str:
+    """That the log does not simply go on."""
+    if isinstance(event, LogRewritten):
+        return f"{event.name} was cut or written anew; it begins again here"
+    task = "" if event.task is None else f" of task {event.task}"
+    return f"attempt {event.number}{task} begins here"
+
+
+def no_log(record: JobRecord) -> str:
+    """Why there is no log."""
+    if record.state in (JobState.PENDING, JobState.SUBMITTING):
+        return f"job {record.reference} has not started{_because(record)}"
+    if record.state.ended and record.last.started is None:
+        return f"job {record.reference} never started, so it has no log; {verdict(record)}"
+    return f"job {record.reference} has written nothing"
 
 
 def held(hold: Held) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from towline.models.job import JobRecord
+from towline.storage.logs import LogChoice as LogChoice
 from towline.storage.results import ResultFile as ResultFile
 
 
@@ -55,14 +56,53 @@ class LogChunk:
         stream: `out` or `err`.
         data: never empty; may end within a line or within a character.
         role: the role whose log it is, in a job with roles; empty for the job's own.
+        rank: the rank whose log it is; None in a file of several.
+        node: the node whose log it is, or that the rank is on; empty in a file of several.
+        task: the task whose log it is, when a whole array is followed.
+        attempt: number of the attempt.
     """
 
     stream: Literal["out", "err"]
     data: bytes
     role: str = ""
+    rank: int | None = None
+    node: str = ""
+    task: int | None = None
+    attempt: int = 1
+
+    @property
+    def source(self) -> str:
+        """Whose words these are, in short: `3` for a rank or a task, `policy 3`, `node2`; empty for the job."""
+        number = str(self.rank) if self.rank is not None else self.node
+        task = "" if self.task is None else str(self.task)
+        return " ".join(filter(None, (self.role, task if not number else f"{task}/{number}" if task else number)))
 
 
-Event = StateChanged | LogChunk | NoAnswer
+@dataclass(frozen=True)
+class AttemptBegan:
+    """The log goes on with another attempt's; all that is to come of the one before was told.
+
+    Attributes:
+        number: of the attempt that has begun.
+        task: the task of the array that it is about; None for any other job.
+    """
+
+    number: int
+    task: int | None = None
+
+
+@dataclass(frozen=True)
+class LogRewritten:
+    """A log file is not the one that was read so far: the job has cut it or written it anew. It is told from its start.
+
+    Attributes:
+        name: the file below `attempts/` of the job directory.
+    """
+
+    name: str
+
+
+Event = StateChanged | LogChunk | AttemptBegan | LogRewritten | NoAnswer
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from towline.models.plan import Plan
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 from towline.models.values import Json
+from towline.storage.logs import LogChoice
 
 T = TypeVar("T")
 
@@ -228,15 +229,17 @@ class Job:
         """See `AsyncJob.tasks`."""
         return tuple(Job(self._loop, job) for job in self._job.tasks())
 
-    def follow(self, *, tail: int | None = None) -> Iterator[Event]:
+    def follow(self, *, tail: int | None = None, choice: LogChoice | None = None, logs: bool = True) -> Iterator[Event]:
         """See `AsyncJob.follow`."""
-        return self._loop.iterate(self._job.follow(tail=tail))
+        return self._loop.iterate(self._job.follow(tail=tail, choice=choice or LogChoice(), logs=logs))
 
-    def logs(self, *, follow: bool = False, tail: int | None = None) -> Iterator[LogChunk]:
+    def logs(
+        self, *, follow: bool = False, tail: int | None = None, choice: LogChoice | None = None
+    ) -> Iterator[LogChunk]:
         """The job's log: as far as it is written now, or with `follow` until the job has ended."""
         if not follow:
-            return self._loop.iterate(self._job.read_logs(tail=tail))
-        return (event for event in self.follow(tail=tail) if isinstance(event, LogChunk))
+            return self._loop.iterate(self._job.read_logs(tail=tail, choice=choice or LogChoice()))
+        return (event for event in self.follow(tail=tail, choice=choice) if isinstance(event, LogChunk))
 
     def wait(self, timeout: float | None = None) -> JobRecord:
         """See `AsyncJob.wait`."""

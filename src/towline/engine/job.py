@@ -12,9 +12,11 @@ from towline.engine.session import Session
 from towline.engine.staging import keeping
 from towline.engine.watching import following, observation, waiting
 from towline.engine.watching.arrays import task_of
+from towline.engine.watching.reading import ALL
 from towline.models.errors import WaitTimedOut
 from towline.models.job import JobRecord
 from towline.models.values import Json
+from towline.storage.logs import LogChoice
 
 
 class AsyncJob:
@@ -53,20 +55,31 @@ class AsyncJob:
         numbers = sorted(self.record.tasks.numbers) if self.record.tasks else ()
         return tuple(AsyncJob(self._session, task_of(self.record, number)) for number in numbers)
 
-    async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
+    async def follow(
+        self, *, tail: int | None = None, choice: LogChoice = ALL, logs: bool = True
+    ) -> AsyncIterator[Event]:
         """State changes and the log as it grows; ends when the job has ended and the last byte is there.
 
+        Of an array the logs of all tasks come together.
+
         Args:
-            tail: begin with this many last lines of each stream instead of the whole log.
+            tail: begin with this many last lines of each file instead of the whole log.
+            choice: which of the log files; with an attempt it ends when that one is over.
+            logs: whether the log is wanted at all.
         """
-        async for event in following.follow(self._session, self.record, tail=tail):
+        async for event in following.follow(self._session, self.record, logs=logs, tail=tail, choice=choice):
             if isinstance(event, StateChanged):
                 self.record = event.record
             yield event
 
-    async def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]:
-        """The newest attempt's log as far as it is written now."""
-        async for chunk in following.read_logs(self._session, self.record, tail=tail):
+    async def read_logs(self, *, tail: int | None = None, choice: LogChoice = ALL) -> AsyncIterator[LogChunk]:
+        """The newest attempt's log as far as it is written now, one file after another.
+
+        Args:
+            tail: this many last lines of each file instead of the whole log.
+            choice: which of the log files, and of which attempt.
+        """
+        async for chunk in following.read_logs(self._session, self.record, tail=tail, choice=choice):
             yield chunk
 
     async def wait(self, timeout: float | None = None) -> JobRecord:

@@ -10,7 +10,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.events import (
+    Event,
+    Held,
+    LogChoice,
+    LogChunk,
+    NoAnswer,
+    Progress,
+    PullReport,
+    ResultFile,
+    StateChanged,
+)
 from towline.engine.watching.arrays import task_of
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
@@ -18,6 +28,7 @@ from towline.models.plan import Check, Plan, Verdict
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
 
+ALL = LogChoice()
 OUT, ERR = "out", "err"
 
 
@@ -80,7 +91,9 @@ class FakeJob:
         self.calls.append("status")
         return self.record
 
-    async def follow(self, *, tail: int | None = None) -> AsyncIterator[Event]:
+    async def follow(
+        self, *, tail: int | None = None, choice: LogChoice = ALL, logs: bool = True
+    ) -> AsyncIterator[Event]:
         self.calls.append(f"follow {tail}")
         for event in self.events:
             await asyncio.sleep(0)
@@ -93,10 +106,10 @@ class FakeJob:
                 self.record = event.record
             yield event
 
-    async def read_logs(self, *, tail: int | None = None) -> AsyncIterator[LogChunk]:
+    async def read_logs(self, *, tail: int | None = None, choice: LogChoice = ALL) -> AsyncIterator[LogChunk]:
         self.calls.append(f"read_logs {tail}")
         for event in self.events:
-            if isinstance(event, LogChunk):
+            if isinstance(event, LogChunk) and choice.role in ("", event.role):
                 yield event
 
     async def wait(self, timeout: float | None = None) -> JobRecord:

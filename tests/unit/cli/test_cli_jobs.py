@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
-from towline.engine.events import LogChunk, NoAnswer, ResultFile, StateChanged
+from towline.engine.events import AttemptBegan, LogChunk, LogRewritten, NoAnswer, ResultFile, StateChanged
 from towline.models.job import Attempt, JobState, Tasks
 
 Towline = Callable[..., Any]
@@ -171,16 +171,61 @@ def roles_job() -> FakeJob:
     return FakeJob(found, tuple(LogChunk("out", text.encode(), role) for text, role in chunks))
 
 
-def test_logs_of_roles_have_headings_and_one_can_be_chosen(towline: Towline, cluster: FakeCluster) -> None:
+def test_lines_of_roles_say_whose_they_are_and_one_can_be_chosen(towline: Towline, cluster: FakeCluster) -> None:
     cluster.known = [roles_job()]
-    heads = "==> policy <==\none\ntwo\n==> rollout <==\nx\ny\n==> policy <==\nthree\n"
-    assert towline("logs", "41").stdout == heads
+    assert towline("logs", "41").stdout == "policy: one\npolicy: two\nrollout: x\npolicy: three\nrollout: y\n"
     assert towline("logs", "--role", "policy", "41").stdout == "one\ntwo\nthree\n"
     texts = towline("logs", "--json", "--role", "rollout", "41").documents
     assert [(each["role"], each["text"]) for each in texts] == [("rollout", "x\n"), ("rollout", "y")]
     ran = towline("logs", "--role", "nosuch", "41")
     assert ran.status == 64
     assert "policy, rollout" in ran.stderr
+
+
+def test_lines_of_ranks_and_nodes_say_whose_they_are(towline: Towline, cluster: FakeCluster) -> None:
+    chunks = [
+        LogChunk("out", b"epoch 1\nstep 1\rstep 2\rst", rank=0, node="n1"),
+        LogChunk("err", b"\x1b[31mno\x1b[0m", rank=11, node="n2"),
+        LogChunk("out", b"ep 3\n", rank=0, node="n1"),
+        LogChunk("out", b"all\n", node="n2"),
+        LogChunk("out", b"own\n"),
+    ]
+    cluster.known = [FakeJob(ended(0), chunks)]
+    ran = towline("logs", "41")
+    assert (ran.stdout, ran.stderr) == ("0: epoch 1\n0: step 3\nn2: all\nown\n", "11: \x1b[31mno\x1b[0m\n")
+    assert towline("logs", "--grep", "^(step|no)", "41").stdout == "0: step 3\n"
+    found = towline("logs", "--json", "--grep", "^no", "41").documents
+    assert found == [
+        {
+            "event": "log",
+            "job_id": "k3v9x2m4q",
+            "stream": "err",
+            "rank": 11,
+            "node": "n2",
+            "text": "\x1b[31mno\x1b[0m\n",
+        }
+    ]
+    assert towline("logs", "--grep", "(", "41").status == 64
+    assert towline("logs", "--node", "a b", "41").status == 64
+
+
+def test_a_job_without_a_log_says_why(towline: Towline, cluster: FakeCluster) -> None:
+    cluster.known = [FakeJob(record(JobState.PENDING, note="it waits for resources"))]
+    ran = towline("logs", "41")
+    assert (ran.status, ran.stdout) == (0, "")
+    assert "job k3v9x2m4q has not started: it waits for resources" in ran.stderr
+    cluster.known = [FakeJob(record(JobState.CANCELLED))]
+    assert "never started, so it has no log" in towline("logs", "41").stderr
+    assert towline("logs", "--json", "41").documents[0]["event"] == "no-log"
+
+
+def test_marks_in_a_followed_log(towline: Towline, cluster: FakeCluster) -> None:
+    events = (out(b"one"), AttemptBegan(2), out(b"two\n"), LogRewritten("2/main.out"), StateChanged(ended(0)))
+    cluster.known = [FakeJob(record(), events)]
+    assert "attempt 2 begins here" in towline("logs", "-f", "41").stderr
+    cluster.known = [FakeJob(record(), events)]
+    documents = towline("logs", "-f", "--json", "41").documents
+    assert [each["event"] for each in documents] == ["log", "attempt", "log", "rewritten", "ended"]
 
 
 def test_logs_as_json_name_job_and_stream(towline: Towline, jobs: list[FakeJob]) -> None:
@@ -280,11 +325,11 @@ def test_an_arrays_status_counts_its_tasks_and_names_those_that_failed(towline: 
     assert (job["tasks"]["running"], job["tasks"]["failures"][0]["task"]) == ("6-7", 3)
 
 
-def test_of_an_array_every_log_is_printed_and_one_is_followed(towline: Towline, cluster: FakeCluster) -> None:
+def test_of_an_array_every_log_is_printed_and_all_are_followed_together(towline: Towline, cluster: FakeCluster) -> None:
     cluster.known = [array()]
     text = towline("logs", "train").stdout
     assert text.count("hello") == 8
     assert "==> k3v9x2m4q_3 train <==" in text
-    ran = towline("logs", "-f", "train")
-    assert ran.status == 64
-    assert "towline logs -f k3v9x2m4q_0" in ran.stderr
+    chunks = [LogChunk("out", f"{task} of 2\n".encode(), task=task, attempt=task) for task in (1, 2)]
+    cluster.known = [FakeJob(array().record, (*chunks, StateChanged(array().record)))]
+    assert towline("logs", "-f", "train").stdout == "1: 1 of 2\n2: 2 of 2\n"

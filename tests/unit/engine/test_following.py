@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.unit.engine.records import SPEC, record
 from towline.config.profile import ClusterProfile
-from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
+from towline.engine.events import AttemptBegan, Event, LogChunk, LogRewritten, NoAnswer, StateChanged
 from towline.engine.session import Session
 from towline.engine.store import Store
-from towline.engine.watching import following
+from towline.engine.watching import following, reading
 from towline.models.errors import Unreachable
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending, Operation, Outcome
@@ -30,11 +30,10 @@ class Cluster:
 
     steps: list[bytes | Outcome | str]
     out: bytes = b""
+    second: bytes = b""
     ended: bool = False
-    attempt: int = 1
     polls: int = 0
     state: str = "RUNNING"
-    asked: list[int] = field(default_factory=list[int])
 
     def answer(self, operation: Operation) -> Outcome:
         if operation.name == "poll":
@@ -46,14 +45,26 @@ class Cluster:
         if isinstance(step, Outcome):
             return step
         if isinstance(step, str):
-            self.state, self.ended = step, step != "RUNNING"
+            if step.startswith("2:"):
+                self.second += step.encode()
+            elif step.startswith("="):
+                self.out = step[1:].encode()
+            else:
+                self.state, self.ended = step, step != "RUNNING"
             step = b""
         self.out += step
-        offset = int(operation.args[5])
-        self.asked.append(offset)
-        data = self.out[offset : offset + 4]
-        head = f"newest {self.attempt}\nend {int(self.ended)}\nfile main.out {len(self.out)} {len(data)}\n"
-        return Outcome(Ending.DONE, 0, head.encode() + data + b"file main.err -1 0\n")
+        known = dict(zip(operation.args[9::2], operation.args[10::2], strict=True))
+        files = {"1/main.out": self.out, **({"2/main.out": self.second} if self.second else {})}
+        head = "".join(f"attempt {number + 1} 1 {int(self.ended)} 0\n" for number in range(len(files))) + "first 1\n"
+        data = b""
+        for name, text in list(files.items())[int(operation.args[2]) - 1 :]:
+            at = int(known.get(name, 0))
+            begin = max(0, at - 1) if len(text) > at else at
+            new = text[begin : at + 4]
+            if len(text) != at:
+                head += f"file {name} {len(text)} {at} {begin} {len(new)}\n"
+                data += new
+        return Outcome(Ending.DONE, 0, f"{head}data\n".encode() + data)
 
 
 @pytest.fixture
@@ -119,6 +130,32 @@ def test_the_scheduler_is_asked_only_when_the_files_say_so_or_its_time_has_come(
     cluster = Cluster([*([b"x"] * 200), "COMPLETED"])
     assert len(log(follow(store, cluster))) == 200
     assert cluster.polls <= 6
+
+
+def test_the_next_attempt_comes_after_the_last_byte_of_the_one_before(store: Store) -> None:
+    events = follow(store, Cluster([b"one of many looks\n", "2:x\n", b"late\n", CUT, "2:y\n", b"", b"", "COMPLETED"]))
+    told = [(each.attempt, each.data) for each in events if isinstance(each, LogChunk)]
+    assert b"".join(data for attempt, data in told if attempt == 1) == b"one of many looks\nlate\n"
+    assert b"".join(data for attempt, data in told if attempt == 2) == b"2:x\n2:y\n"
+    assert [attempt for attempt, _ in told] == sorted(attempt for attempt, _ in told)
+    assert [each.number for each in events if isinstance(each, AttemptBegan)] == [2]
+
+
+@pytest.mark.parametrize("anew", ["ab\n", "and something longer\n"])
+def test_a_file_that_was_written_anew_is_told_from_its_start_once_that_is_sure(
+    store: Store, monkeypatch: pytest.MonkeyPatch, anew: str
+) -> None:
+    monkeypatch.setattr(reading, "DOUBT_SECONDS", 0.0)
+    events = follow(store, Cluster([b"before\n", b"", b"", f"={anew}", b"", b"", b"", b"c\n", "COMPLETED"]))
+    assert log(events) == b"before\n" + anew.encode() + b"c\n"
+    assert [each.name for each in events if isinstance(each, LogRewritten)] == ["1/main.out"]
+
+
+def test_a_host_that_sees_an_older_state_of_a_file_for_a_while_changes_nothing(store: Store) -> None:
+    steps: list[bytes | Outcome | str] = [b"one\ntwo\n", b"", "=one\n", b"", "=one\ntwo\nthree\n", b"", "COMPLETED"]
+    events = follow(store, Cluster(steps))
+    assert log(events) == b"one\ntwo\nthree\n"
+    assert not [each for each in events if isinstance(each, LogRewritten)]
 
 
 def test_silence_is_told_once_each_time(store: Store) -> None:
