@@ -14,7 +14,9 @@ from towline.stager.source import Entry, Found, Source
 AT_A_TIME = 16
 """Files that are brought at a time: most sources give a single stream only a part of what they can."""
 TRIES = 6
-"""How often a file is begun or gone on with, before it counts as not to be had."""
+"""How often in a row a file may get no further, before it counts as not to be had."""
+PAUSE = 1.0
+"""Seconds before a file is tried again; twice as long each time."""
 _PIECE = 1 << 20
 
 
@@ -190,12 +192,16 @@ class Bringing:
             return
         mark = hashlib.sha256(line_of(entry).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         part = os.path.join(self._partial, mark)
-        for tries in range(1, TRIES + 1):
+        tries = 0
+        while True:
+            before = _size(part)
             try:
                 self._fetch(entry, part)
                 break
             except Problem as problem:
-                if problem.kind not in ("network", "damaged") or tries == TRIES or self._stop.wait(2.0 ** (tries - 1)):
+                tries = 1 if _size(part) > before else tries + 1
+                again = problem.kind in ("network", "damaged") and tries < TRIES
+                if not again or self._stop.wait(PAUSE * 2 ** (tries - 1)):
                     raise
         target = self._target(entry)
         os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -270,6 +276,13 @@ def _md5() -> Any:
         return hashlib.md5()  # noqa: S324
     except ValueError:
         return None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _read_again(part: str, digest: Digest) -> int:
