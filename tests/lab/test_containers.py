@@ -44,3 +44,13 @@ def test_another_step_of_the_job_finds_its_named_container(named: str, towline: 
     step = f"srun --overlap --jobid={named} --container-name=work-{named}"
     assert as_alice(lab, f"{step} sh -c '[ -e /made ] && touch /done && echo shared'") == "shared"
     assert towline("wait", named).code == 0
+
+
+def test_without_a_runtime_the_command_runs_on_the_node(towline: Terminal) -> None:
+    towline.environment["TOWLINE_RUNTIME"] = "none"
+    bare = towline("run", "--time", "2m", "--shell", "cat /etc/os-release; [ ! -e /.towline ]")
+    assert bare.code == 0, bare
+    assert "ID=lab" not in bare.out
+    refused = towline("run", *IMAGE, "--", "true")
+    assert refused.code == 65
+    assert "there is no container runtime" in refused.err

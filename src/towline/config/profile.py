@@ -185,6 +185,11 @@ class ClusterProfile(BaseModel):
     image: Annotated[str, AfterValidator(_image)] | None = Field(
         default=None, description="Image of jobs that name none: a .sqsh path on the cluster or a registry reference."
     )
+    runtime: Literal["auto", "pyxis", "apptainer", "singularity", "none"] = Field(
+        default="auto",
+        description="What starts containers: `auto` takes Pyxis, else Apptainer, else Singularity, as the site has it; "
+        "`none` runs commands on the nodes themselves.",
+    )
     image_import: Literal["auto", "always", "never"] = Field(
         default="auto",
         description="Whether images of registries become files by a job of their own before a job starts: `auto` does "

@@ -3,6 +3,7 @@
 Accepted: `ubuntu`, `nvidia/cuda:12.4.1-base`, `nvcr.io/nvidia/pytorch:24.07-py3`, `host:5000/x@sha256:…`,
 `registry#image:tag`, `docker://registry#image:tag`, `docker://registry/image:tag`, absolute paths of `.sqsh` files, and
 `./x.sqsh`: a path below the profile's root, for the directory where a command is typed says nothing of the cluster.
+Apptainer's `.sif` files are paths, too; only a cluster with that runtime can start them.
 The first component is a registry only if it has `.` or `:` or is `localhost`
 (the rule of Docker's reference grammar; Pyxis and Enroot write `registry#image` instead).
 """
@@ -20,7 +21,8 @@ _REPOSITORY = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _MAX_REPOSITORY = 255
-_OTHER_FORMATS = (".sif", ".simg", ".tar", ".tar.gz", ".tgz")
+_SIF = (".sif", ".simg")
+_OTHER_FORMATS = (".tar", ".tar.gz", ".tgz")
 _USER = re.compile(r"[A-Za-z0-9$_.+-]+")
 
 
@@ -49,6 +51,11 @@ class Image:
     def is_file(self) -> bool:
         """Whether the image is a squashfs file rather than a reference into a registry."""
         return bool(self.path)
+
+    @property
+    def is_sif(self) -> bool:
+        """Whether the image is a file of Apptainer's or Singularity's."""
+        return self.path.endswith(_SIF)
 
     def against(self, root: str) -> Image:
         """The image with a path that begins with `./` made absolute: it lies below `root`, the profile's directory."""

@@ -159,6 +159,7 @@ class SiteFacts:
         qoses: every QOS; None when accounting did not tell.
         groups: the user's groups on the login host; None when not known.
         licenses: the licenses that Slurm counts; None when not known.
+        runtimes: what the login host has to start containers: `pyxis`, `apptainer`, `singularity`; None when not known.
     """
 
     cluster: str
@@ -174,6 +175,7 @@ class SiteFacts:
     groups: tuple[str, ...] | None = None
     licenses: tuple[tuple[str, int], ...] | None = None
     max_array_size: int | None = None
+    runtimes: tuple[str, ...] | None = None
 
     @property
     def partial(self) -> bool:

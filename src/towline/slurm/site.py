@@ -29,8 +29,8 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         raise ValueError("the cluster's answer broke off")
     config, partitions, nodes = (_answer(frames, name) for name in ("config", "partitions", "nodes"))
     settings = parse_config(config)
-    associations, qoses, groups, user, licenses = (
-        _optional(frames, name) for name in ("associations", "qoses", "groups", "user", "licenses")
+    associations, qoses, groups, user, licenses, runtimes = (
+        _optional(frames, name) for name in ("associations", "qoses", "groups", "user", "licenses", "runtimes")
     )
     return SiteFacts(
         cluster=settings.get("ClusterName", ""),
@@ -46,6 +46,7 @@ def parse_facts(stdout: str, asked: float = 0.0) -> SiteFacts:
         groups=None if groups is None else tuple(groups.split()),
         licenses=None if licenses is None else parse_licenses(licenses),
         max_array_size=_first_number(settings.get("MaxArraySize", "")),
+        runtimes=None if runtimes is None else tuple(runtimes.split()),
     )
 
 

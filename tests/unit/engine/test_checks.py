@@ -95,10 +95,6 @@ def test_all_failures_are_told_at_once() -> None:
     assert set(failing(resources={"nodes": 99, "gpus_per_node": 99, "time": "9d"})) == {"nodes", "gpus", "time"}
 
 
-def test_a_job_without_an_image_is_refused() -> None:
-    assert set(failing(image=None)) == {"image"}
-
-
 # --- Nodes of several kinds ---
 
 MIXED = SiteFacts(

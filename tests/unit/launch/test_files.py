@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.launch.allocation import SHELLS
+from towline.container.apptainer import exec_words
 from towline.launch.files import LaunchPlan, entrypoint, environment_file, job_files, own_mounts, step_command
 from towline.launch.quoting import quote
 from towline.launch.rendezvous import master_port
 from towline.launch.roles import role_files
-from towline.models.spec import JobSpec
+from towline.models.image import Image
+from towline.models.spec import JobSpec, Mount
 
 DIRECTORY = "/lustre/alice/towline/jobs/m3k9w2x4p"
 GOLDEN = Path(__file__).parent / "golden"
@@ -67,6 +69,17 @@ ROLES = LaunchPlan(
     containers={"controller": IN_IMAGE, "policy": IN_IMAGE},
     convention="tao",
 )
+APPTAINER = plan(
+    exec_words(
+        "apptainer",
+        Image.parse("nvcr.io/nvidia/pytorch:24.07-py3"),
+        (Mount(source="/lustre/my data", target="/data", mode="ro"), *own_mounts(DIRECTORY)),
+        workdir="/work",
+        gpus=True,
+    ),
+    command=("python3", "train.py"),
+    resources=with_gpus(2, 8),
+)
 SHAPES = {
     "roles": ROLES,
     "one-node": ONE_NODE,
@@ -76,6 +89,7 @@ SHAPES = {
     "mpi": MPI_RANKS,
     "tao-one-node": TAO_ONE_NODE,
     "tao-nodes": TAO_NODES,
+    "apptainer": APPTAINER,
 }
 
 STATIC = {

@@ -114,6 +114,7 @@ def test_the_facts_script_and_its_reader(tmp_path: Path) -> None:
     assert facts.default_account == "research"
     assert facts.groups
     assert facts.licenses == (("matlab", 5),)
+    assert facts.runtimes == ("pyxis",)
     assert facts.associations == (
         Association(
             "research",

@@ -16,8 +16,12 @@ LITTLE_KIB = {"RUNTIME": 16 * 1024, "CACHE": 2 << 20, "DATA": 2 << 20, "TEMP": 2
 
 
 def pyxis(facts: Facts) -> Sequence[Finding]:
-    """Slurm's srun has Pyxis' options."""
-    answer = facts.answer
+    """Slurm's srun has Pyxis' options, where jobs are started by it."""
+    answer, runtime = facts.answer, facts.profile.runtime
+    if runtime == "none":
+        return [ok("pyxis", "not needed: the profile's `runtime` is none, and jobs run on the nodes themselves")]
+    if runtime not in ("auto", "pyxis"):
+        return [cannot_tell("pyxis", f"not needed: the profile's `runtime` is {runtime}, which is not looked at")]
     if not (answer and answer.has("slurm")):
         return [cannot_tell("pyxis", "Slurm was not reached")]
     options = answer.all("pyxis", "option")

@@ -9,6 +9,7 @@ from towline.container.cache import CachedImage, Found, find_call, name_of, pars
 from towline.container.registry import Manifest
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.planning.checks import asked_partitions
+from towline.engine.planning.containers import runtime_of
 from towline.engine.planning.defaults import fill_in, with_preset
 from towline.engine.planning.plans import AS_THEY_ARE, Prepared
 from towline.engine.registry import problem
@@ -42,7 +43,7 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     spec = fill_in(spec, profile, facts).spec
     pulled = [text for text in spec.images if not Image.parse(text).is_file]
     wanted = spec.image_import or profile.image_import
-    if not pulled or wanted == "never":
+    if not pulled or wanted == "never" or runtime_of(profile, facts) != "pyxis":
         return AS_THEY_ARE
     there = facts.partition(profile.import_partition)
     if there is None:

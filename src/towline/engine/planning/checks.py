@@ -18,7 +18,6 @@ from towline.engine.planning.standing import (
 )
 from towline.engine.redaction import looks_secret
 from towline.models.array import parse_tasks
-from towline.models.image import Image
 from towline.models.parts import shared_path
 from towline.models.plan import Check, Verdict
 from towline.models.site import Partition, SiteFacts
@@ -29,7 +28,7 @@ from towline.models.values import format_walltime
 
 def check_spec(spec: JobSpec, facts: SiteFacts, required_paths: Sequence[str]) -> tuple[Check, ...]:
     """Every check of a spec whose defaults are filled in, in the order that a person would look."""
-    checks = [_image(spec)]
+    checks: list[Check] = []
     for number, component in enumerate(spec.components):
         checks += [replace(each, evidence=f"component {number}: {each.evidence}") for each in _place(component, facts)]
     if not spec.components:
@@ -77,21 +76,6 @@ def _site_default(facts: SiteFacts) -> tuple[str, ...]:
 
 
 # --- What is named has to be there ---
-
-
-def _image(spec: JobSpec) -> Check:
-    if spec.image is None and not (spec.roles and all(role.image for role in spec.roles)):
-        return Check(
-            "image",
-            Verdict.FAILS,
-            "the job names no image and the cluster's profile has none",
-            "Give one with --image, or set `image` in the profile.",
-        )
-    files = [image for image in spec.images if Image.parse(image).is_file]
-    pulled = [image for image in spec.images if image not in files]
-    evidence = [f"{image} must be a squashfs image that you can read" for image in files]
-    evidence += [f"{image} is pulled from its registry when the job starts" for image in pulled]
-    return Check("image", Verdict.ON_SUBMIT if files else Verdict.OK, "; ".join(evidence))
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:

@@ -58,7 +58,7 @@ def fill_in(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> Filled:
     """The spec with what it leaves open taken from the profile and the site; its own mounts come on top."""
     spec = spec.model_copy(
         update={
-            "image": _image(spec.image or profile.image, profile.root),
+            "image": _image(spec.image or (None if profile.runtime == "none" else profile.image), profile.root),
             "roles": tuple(role.model_copy(update={"image": _image(role.image, profile.root)}) for role in spec.roles),
             "partition": spec.partition or profile.partition,
             "account": spec.account or profile.account,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
-from towline.container.pyxis import srun_options
 from towline.engine.planning.checks import check_spec, unseen_paths
+from towline.engine.planning.containers import check_image, container_words, runtime_of
 from towline.engine.planning.defaults import fill_in, with_preset
 from towline.engine.planning.dependencies import NO_DEPENDENCIES, Settled
 from towline.engine.staging import code as staging
@@ -20,7 +20,7 @@ from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
 from towline.models.parts import Mount
-from towline.models.plan import Check, Plan, PlannedImage, PlannedInput
+from towline.models.plan import Check, Plan, PlannedImage, PlannedInput, Verdict
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.slurm.batch import BatchJob, GpuRequest, render_batch
@@ -44,7 +44,7 @@ class Prepared:
     def started_from(self, reference: str) -> Image:
         """The image that a container starts from."""
         path = next((each.path for each in self.images if each.reference == reference), "")
-        return Image(path=path) if path else Image.parse(reference)
+        return Image(path=path) if path or not reference else Image.parse(reference)
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,9 @@ def make_plan(
     spec = _with_code(spec, code) if code else spec
     needed = tuple(path for path in needed if not _is_below(path, (directory,)))  # made by the submission itself
     required = tuple(path for path in needed if not _is_below(path, profile.unseen))
-    checks = check_spec(spec, facts, required)
-    if prepared.checks:
-        checks = (*prepared.checks, *(check for check in checks if check.name != "image"))
-    checks = (*staged.checks, *checks)
+    image = check_image(spec, profile, facts)
+    images = (image,) if image.verdict is Verdict.FAILS or not prepared.checks else prepared.checks
+    checks = (*staged.checks, *images, *check_spec(spec, facts, required))
     unseen = unseen_paths([path for path in needed if path not in required])
     return Plan(
         job_id=job_id,
@@ -122,7 +121,7 @@ def make_plan(
         spec=spec,
         directory=directory,
         files={
-            **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts.message_timeout),
+            **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts),
             **_image_list(prepared),
             **_input_list(staged),
             **(staging.job_files(code) if code else {}),
@@ -183,21 +182,24 @@ def _files(
     token: str,
     dependency: str,
     prepared: Prepared,
-    message_timeout: int,
+    facts: SiteFacts,
 ) -> dict[str, bytes]:
+    runtime = runtime_of(profile, facts)
+    mounts = merge_mounts(_shared_root(spec, profile), spec.mounts, own_mounts(directory))
+
+    def container(image: str | None, role: str = "") -> tuple[str, ...]:
+        return container_words(spec, image, prepared.started_from(image or ""), mounts, runtime, role)
+
     launch = LaunchPlan(
         spec=spec,
         job_id=job_id,
         directory=directory,
-        container=_container(spec, spec.image, profile, directory, prepared),
-        containers={
-            role.name: _container(spec, role.image or spec.image, profile, directory, prepared, role.name)
-            for role in spec.roles
-        },
+        container=container(spec.image),
+        containers={role.name: container(role.image or spec.image, role.name) for role in spec.roles},
         convention=profile.preset,
         mpi=profile.mpi or "",
         whole_environment=profile.export == "all",
-        message_timeout=message_timeout,
+        message_timeout=facts.message_timeout,
         setup=profile.setup,
         tao_root=profile.root if profile.preset else "",
     )
@@ -218,24 +220,6 @@ def _input_list(staged: Staged) -> dict[str, bytes]:
     """Which copies of data the job needs."""
     lines = dict.fromkeys(f"{each.uri} {each.path}\n" for each in staged.inputs)
     return {"script/inputs": "".join(lines).encode()} if lines else {}
-
-
-def _container(
-    spec: JobSpec, image: str | None, profile: ClusterProfile, directory: str, prepared: Prepared, role: str = ""
-) -> tuple[str, ...]:
-    if not image:
-        return ()
-    mounts = merge_mounts(_shared_root(spec, profile), spec.mounts, own_mounts(directory))
-    container = spec.container
-    if role and container.name:  # roles may share nodes, and start at the same time
-        container = container.model_copy(update={"name": f"{container.name}-{role}"})
-    return srun_options(
-        prepared.started_from(image),
-        mounts,
-        workdir=spec.workdir,
-        mount_home=spec.mount_home,
-        container=container,
-    )
 
 
 def _shared_root(spec: JobSpec, profile: ClusterProfile) -> tuple[Mount, ...]:

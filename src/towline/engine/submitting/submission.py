@@ -99,7 +99,7 @@ def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
 
 def image_paths(plan: Plan) -> frozenset[str]:
     """The squashfs files among the paths that the job needs."""
-    named = (Image.parse(image).path for image in plan.spec.images)
+    named = (image.path for text in plan.spec.images if not (image := Image.parse(text)).is_sif)
     return frozenset([*filter(None, named), *(image.path for image in plan.images)])
 
 

@@ -17,6 +17,15 @@ later() {
     (cd "./later.$1" && tl_name=$1 && shift && ask "$tl_name" - - patiently "$@") >"./answer.$1" &
 }
 
+# runtimes: what starts containers here. Pyxis is a plugin of srun's.
+runtimes() {
+    command -v srun >/dev/null 2>&1 || return 1
+    ! srun --help 2>&1 </dev/null | grep -q -e '--container-image' || echo pyxis
+    for tl_runtime in apptainer singularity; do
+        ! command -v "$tl_runtime" >/dev/null 2>&1 || echo "$tl_runtime"
+    done
+}
+
 find_slurm
 tl_user=$(id -un 2>/dev/null || id -u)
 ask config - - scontrol show config
@@ -31,6 +40,7 @@ ask partitions - - scontrol --oneliner show partition
 ask nodes - - sinfo --noheader --exact --all "--format=$1"
 ask groups - - id -Gn
 ask licenses - - scontrol --oneliner show licenses
+ask runtimes - - runtimes
 wait
 for tl_answer in ./answer.*; do
     [ ! -f "$tl_answer" ] || cat "$tl_answer"

@@ -1,0 +1,13 @@
+export MASTER_ADDR="${TOWLINE_MASTER_ADDR:-}"
+export MASTER_PORT="${TOWLINE_MASTER_PORT:-}"
+export NODE_RANK="${SLURM_NODEID:-0}"
+export RANK="${SLURM_PROCID:-0}"
+export NNODES='2'
+export NPROC_PER_NODE='8'
+export NUM_GPU_PER_NODE='8'
+export WORLD_SIZE='2'
+unset LOCAL_RANK
+export TOWLINE_JOB_ID='m3k9w2x4p'
+export TOWLINE_JOB_NAME='train'
+export TOWLINE_RESULTS_DIR='/lustre/alice/towline/jobs/m3k9w2x4p/results'
+export PYTHONUNBUFFERED='1'
