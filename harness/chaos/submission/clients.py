@@ -128,7 +128,7 @@ async def _carry(client: Client, worker: BaseProcess, sockets: list[socket.socke
     await asyncio.sleep(_AFTERGLOW_SECONDS)
     (client.scratch / "carried").write_text(f"{wire.up} {wire.down}")
     wire.close()
-    _kill_masters(client.scratch)
+    kill_masters(client.scratch)
 
 
 async def _kill_client(_wire: Wire, worker: BaseProcess, _client: Client) -> None:
@@ -145,7 +145,7 @@ async def _hang(wire: Wire, _worker: BaseProcess, _client: Client) -> None:
 
 
 async def _kill_master(_wire: Wire, _worker: BaseProcess, client: Client) -> None:
-    _kill_masters(client.scratch)
+    kill_masters(client.scratch)
 
 
 async def _lose_host(wire: Wire, _worker: BaseProcess, _client: Client) -> None:
@@ -161,7 +161,7 @@ _ACCIDENTS: dict[str, Callable[[Wire, BaseProcess, Client], Awaitable[None]]] = 
 }
 
 
-def _kill_masters(scratch: Path) -> None:
+def kill_masters(scratch: Path) -> None:
     """End every ssh that has its socket there."""
     wanted = str(scratch / "s").encode()
     for entry in Path("/proc").iterdir():

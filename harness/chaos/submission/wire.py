@@ -48,6 +48,7 @@ class Wire:
 
     Attributes:
         up, down: bytes carried so far.
+        away: hosts that take no connection for now.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Wire:
         port: int = 22,
     ) -> None:
         self.up = self.down = 0
+        self.away: set[str] = set()
         self._hosts = hosts
         self._port = port
         self._limits = {"up": up, "down": down}
@@ -92,6 +94,9 @@ class Wire:
 
     def _connected_to(self, host: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
         async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if host in self.away:
+                writer.transport.abort()
+                return
             self._lines.add(writer)
             try:
                 there_reader, there_writer = await asyncio.open_connection(host, self._port)
