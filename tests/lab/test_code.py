@@ -12,6 +12,7 @@ import pytest
 from tests.lab.login import on_login
 from tests.lab.terminal import Terminal
 from towline import Cluster, JobSpec
+from towline.engine.events import Progress
 from towline.lab import Lab
 
 
@@ -65,17 +66,20 @@ def test_of_a_tree_that_was_sent_before_only_what_changed_is_sent(
     monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
     for number in range(5000):
         (tree / "pkg" / f"{number}.py").write_text(f"{tree} {number}\n")
-    sent: list[int] = []
+    sent: list[Progress] = []
 
     def bring(cluster: Cluster) -> tuple[str, int, int]:
         plan = cluster.plan(JobSpec(command=("true",), code=str(tree)))
         assert plan.code
-        before, calls = len(sent), cluster.calls
-        cluster.send_code(plan.code, sent=sent.append)
-        return plan.code.place, cluster.calls - calls, sum(sent[before:])
+        calls = cluster.calls
+        sent.clear()
+        cluster.send_code(plan.code, progress=sent.append)
+        return plan.code.place, cluster.calls - calls, sent[-1].bytes_done if sent else 0
 
     with Cluster.open("lab") as cluster:
         first = bring(cluster)
+        assert len({each.files_done for each in sent}) > 3
+        assert (sent[-1].files_done, sent[-1].files_total) == (5000 + 4, 5000 + 4)
         (tree / "pkg" / "7.py").write_text("x" * 5000)
         (tree / "pkg" / "8.py").unlink()
         second = bring(cluster)

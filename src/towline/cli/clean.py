@@ -14,11 +14,10 @@ from towline.cli.loop import run
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
 from towline.cli.output import StatusLine, duration, size, table
 from towline.models.job import JobState
+from towline.models.removal import KINDS, USUAL
 
 if TYPE_CHECKING:
     from towline.engine.staging.cleaning import Item, Wish
-
-_KINDS = ("jobs", "code", "logs")
 
 
 @click.command(epilog=examples("towline rm k3v9x2m4q", "towline rm tune-7 41"), context_settings=CONTEXT)
@@ -46,6 +45,7 @@ async def _rm(references: Sequence[str], name: str | None, *, as_json: bool) -> 
         "towline gc --older-than 14d --yes",
         "towline gc --state failed --larger-than 1G",
         "towline gc --only logs",
+        "towline gc --only data --older-than 90d",
     ),
     context_settings=CONTEXT,
 )
@@ -61,7 +61,7 @@ async def _rm(references: Sequence[str], name: str | None, *, as_json: bool) -> 
     help="Only jobs that ended so.",
 )
 @click.option(
-    "--only", type=click.Choice(_KINDS), multiple=True, help="Only jobs, code or logs; jobs and code by default."
+    "--only", type=click.Choice(KINDS), multiple=True, help="Only such things; all but data and logs when not given."
 )
 @click.option("--yes", is_flag=True, help="Remove it; without this it is only shown.")
 @cluster_option
@@ -78,8 +78,9 @@ def gc(
 ) -> None:
     """Show what could be removed on the cluster, and with --yes remove it.
 
-    That is jobs that have ended, with logs and results; snapshots of code that no job has; and with `--only logs` the
-    logs of such jobs alone. What Slurm still has, or a job needs, is never removed.
+    That is jobs that have ended, with logs and results; snapshots of code that no job has; data that was staged;
+    records of imports; and what calls that were killed left half-made. Only when named with `--only`: `data` that you
+    pushed, and the `logs` of jobs alone. What Slurm still has, or a job needs, is never removed.
     """
     from towline.engine.staging.cleaning import Wish
     from towline.models.values import parse_memory
@@ -88,7 +89,7 @@ def gc(
         kib = parse_memory(larger_than) * 1024 if larger_than else 0
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--larger-than") from None
-    wish = Wish(int(older_than), kib, frozenset(states), frozenset(only or _KINDS[:2]))
+    wish = Wish(int(older_than), kib, frozenset(states), frozenset(only or USUAL))
     run(_gc(wish, cluster, yes=yes, as_json=as_json))
 
 
@@ -108,11 +109,14 @@ def _show(found: Sequence[Item], *, as_json: bool) -> None:
         print_document({"removable": [dataclasses.asdict(each) for each in found]})
         return
     rows = [
-        (each.path, duration(each.age), size(each.kib * 1024), "-" if each.inodes is None else str(each.inodes))
+        (
+            *(each.path, each.state or "-", duration(each.age)),
+            *(size(each.kib * 1024), "-" if each.inodes is None else str(each.inodes)),
+        )
         for each in found
     ]
     if rows:
-        print(table(("WHAT", "AGE", "SIZE", "INODES"), rows), end="")
+        print(table(("WHAT", "STATE", "AGE", "SIZE", "INODES"), rows), end="")
     total, inodes = sum(each.kib for each in found) * 1024, sum(each.inodes or 0 for each in found)
     StatusLine().say(f"{len(found)} could go: {size(total)} and {inodes} inodes; --yes removes them")
 

@@ -71,6 +71,7 @@ class Cluster(Protocol):
         secrets: Secrets | None = None,
         patience: float | None = ...,
         told: Callable[[Held], None] | None = ...,
+        progress: Callable[[Progress], None] | None = ...,
     ) -> Job: ...
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]: ...  # noqa: D102

@@ -29,6 +29,9 @@ from towline.models.errors import TowlineError
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from towline.engine.events import Progress
     from towline.models.code import Code
     from towline.models.spec import JobSpec
 
@@ -128,8 +131,14 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, se
     if plan.code:
         _say_code(plan.code, quiet=manner.as_json)
 
-    def send(told: Callable[[Held], None]) -> Awaitable[Job]:
-        return cluster.submit(spec, plan, secrets=secrets, patience=manner.patience, told=told)
+    async def send(told: Callable[[Held], None]) -> Job:
+        sending = _Sending(quiet=manner.as_json)
+        try:
+            return await cluster.submit(
+                spec, plan, secrets=secrets, patience=manner.patience, told=told, progress=sending.take
+            )
+        finally:
+            sending.end()
 
     return await send_and_follow(cluster, plan.job_id, send, manner)
 
@@ -162,6 +171,24 @@ async def send_and_follow(
     except OSError:
         say_how_to_come_back(job, manner.cluster, f"nobody takes the output any more; job {job.reference} goes on")
         raise
+
+
+class _Sending:
+    """Shows how far the code is on its way; in the end the line goes."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._news = StatusLine(quiet=quiet)
+        self._show: Callable[[Progress], None] | None = None
+
+    def take(self, progress: Progress) -> None:
+        if self._show is None:
+            from towline.cli.results import progress_printer
+
+            self._show = progress_printer(self._news, "sending the code")
+        self._show(progress)
+
+    def end(self) -> None:
+        self._news.clear()
 
 
 def _say_code(code: Code, *, quiet: bool) -> None:

@@ -124,6 +124,7 @@ class AsyncCluster:
         secrets: Secrets | None = None,
         patience: float | None = submission.PATIENCE,
         told: Callable[[Held], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> AsyncJob:
         """Stage and submit a job.
 
@@ -135,6 +136,7 @@ class AsyncCluster:
             patience: seconds to hold the job and try again while Slurm says "later" (the queue is full, the
                 controller is away) or it is not known whether it has the job; None for ever, 0 for one try.
             told: called before each pause.
+            progress: told how far the spec's code is on its way, if it has to be sent.
 
         Raises:
             SpecError: a secret has no value.
@@ -149,7 +151,7 @@ class AsyncCluster:
                 plan = await looked_at(self._session, plan)
         check_plan(plan)
         if plan.code:
-            await self.send_code(plan.code)
+            await self.send_code(plan.code, progress=progress)
         imports = await import_jobs(self._session, plan)
         plan = waiting_for(plan, [*imports, *await staging_jobs(self._session, plan, values)])
         try:
@@ -160,17 +162,17 @@ class AsyncCluster:
             raise
         return AsyncJob(self._session, record)
 
-    async def send_code(self, code: Code, *, sent: Callable[[int], None] | None = None) -> None:
+    async def send_code(self, code: Code, *, progress: Callable[[Progress], None] | None = None) -> None:
         """See that a plan's code is on the cluster; `submit` does it, too.
 
         Args:
             code: `Plan.code`.
-            sent: told the bytes of each piece that was handed to the connection.
+            progress: told what was handed to the connection; not at all when the code is there.
 
         Raises:
             StagingFailed: it could not be written there.
         """
-        await staging.bring(self._session, code, sent)
+        await staging.bring(self._session, code, progress)
 
     async def push(
         self, local: Path, remote: str = "", *, progress: Callable[[Progress], None] | None = None

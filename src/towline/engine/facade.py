@@ -123,14 +123,15 @@ class Cluster:
         secrets: Secrets | None = None,
         patience: float | None = PATIENCE,
         told: Callable[[Held], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> Job:
-        """See `AsyncCluster.submit`; `told` is called in another thread."""
-        work = self._cluster.submit(spec, plan, secrets=secrets, patience=patience, told=told)
+        """See `AsyncCluster.submit`; `told` and `progress` are called in another thread."""
+        work = self._cluster.submit(spec, plan, secrets=secrets, patience=patience, told=told, progress=progress)
         return Job(self._loop, self._loop.wait(work))
 
-    def send_code(self, code: Code, *, sent: Callable[[int], None] | None = None) -> None:
-        """See `AsyncCluster.send_code`; `sent` is called in another thread."""
-        self._loop.wait(self._cluster.send_code(code, sent=sent))
+    def send_code(self, code: Code, *, progress: Callable[[Progress], None] | None = None) -> None:
+        """See `AsyncCluster.send_code`; `progress` is called in another thread."""
+        self._loop.wait(self._cluster.send_code(code, progress=progress))
 
     def push(
         self, local: str | Path, remote: str = "", *, progress: Callable[[Progress], None] | None = None

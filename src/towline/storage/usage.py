@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from towline.models.removal import KINDS, USUAL
 
 FRESH = 86400
-"""Seconds that a snapshot of code is kept after it was last asked for: a submission may be about to use it."""
+"""Seconds that code and data are kept after they were last asked for or changed: a job may be about to use them."""
+_STATES = {"done": "succeeded", "failed": "failed", "cancelled": "cancelled"}
+"""The last words of an attempt (`launch.records`) in those of `JobState`."""
+
+
+DATA = ("data", "staged")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A job or a snapshot of code.
+    """Something that could go.
 
     Attributes:
-        path: below the root: `jobs/ID` or `code/SNAPSHOT`.
-        age: seconds since the job ended, or since it or the snapshot was last touched.
+        path: below the root: `jobs/ID`, `code/SNAPSHOT`, `data/NAME`, `staged/NAME`, a hidden name of a leftover; or
+            absolute: `PLACE/imports/NAME`.
+        kind: one of `KINDS`, but for `logs`.
+        age: seconds since the job ended, or since it was last touched.
         kib: its size.
         inodes: files and directories; None where the cluster's `du` does not count them.
         over: whether the job's newest attempt wrote its end.
+        state: how the job ended, as far as its own last words tell; empty when they do not.
         snapshot: the snapshot that a job started with; empty for none.
+        used: whether it is certain that somebody uses it.
     """
 
     path: str
+    kind: str
     age: int
     kib: int = 0
     inodes: int | None = None
     over: bool = False
+    state: str = ""
     snapshot: str = ""
+    used: bool = False
 
     @property
     def name(self) -> str:
@@ -37,7 +51,7 @@ class Item:
     @property
     def is_job(self) -> bool:
         """Whether it is a job."""
-        return self.path.startswith("jobs/")
+        return self.kind == "jobs"
 
 
 @dataclass(frozen=True)
@@ -45,16 +59,41 @@ class Usage:
     """What lies below a root.
 
     Attributes:
-        items: jobs and snapshots, by path.
+        root: the root without symbolic links.
+        items: jobs and all else, in the order of the answer.
         alive: names of the user's jobs in the queue; None when it could not be asked.
+        living: jobs that may live, as the cluster sees it.
+        needs: paths that they need.
+        mentions: name of data → jobs whose spec or command has it in it.
     """
 
+    root: str
     items: tuple[Item, ...]
     alive: tuple[str, ...] | None
+    living: frozenset[str] = frozenset()
+    needs: frozenset[str] = frozenset()
+    mentions: Mapping[str, frozenset[str]] = field(default_factory=dict[str, "frozenset[str]"])
 
     def in_queue(self, job: str) -> bool:
         """Whether Slurm has the job, or cannot tell."""
         return self.alive is None or any(job in name for name in self.alive)
+
+    def needed(self, item: Item) -> bool:
+        """Whether a job that may live names the data, or needs it or something in it.
+
+        That a job mounts something that the data is in (whole file systems often are) says nothing by itself.
+        """
+        if item.kind not in DATA:
+            return False
+        place = f"{self.root}/{item.path}/"
+        return any(f"{path}/".startswith(place) for path in self.needs) or not self.living.isdisjoint(
+            self.mentions.get(item.name, ())
+        )
+
+    def unused_for(self, item: Item) -> int:
+        """Seconds since the item was changed, or since a job that is still there named it."""
+        named = self.mentions.get(item.name, frozenset[str]()) if item.kind in DATA else frozenset[str]()
+        return min([item.age, *(each.age for each in self.items if each.is_job and each.name in named)])
 
 
 @dataclass(frozen=True)
@@ -62,16 +101,16 @@ class Wish:
     """What is to go.
 
     Attributes:
-        older: seconds since a job ended, or a snapshot was asked for.
+        older: seconds since a job ended, or something was asked for or changed.
         kib: only what is at least that large.
         states: only jobs in these states, by their words; empty for all that have ended.
-        kinds: `jobs`, `code` and `logs`; with `jobs`, logs go with them.
+        kinds: of `KINDS`; with `jobs`, logs go with them.
     """
 
     older: int
     kib: int = 0
     states: frozenset[str] = frozenset()
-    kinds: frozenset[str] = field(default=frozenset({"jobs", "code"}))
+    kinds: frozenset[str] = field(default=frozenset(USUAL))
 
 
 def parse_usage(text: str) -> Usage:
@@ -80,29 +119,64 @@ def parse_usage(text: str) -> Usage:
     Raises:
         ValueError: it is not such an answer.
     """
-    kib: dict[str, int] = {}
-    inodes: dict[str, int] = {}
-    alive: list[str] = []
+    sizes: dict[str, dict[str, int]] = {"kib": {}, "inodes": {}}
+    words: dict[str, list[str]] = {"alive": [], "need": [], "lives": [], "root": [""]}
+    mentions: dict[str, set[str]] = {}
     items: list[Item] = []
     lines = text.splitlines()
     for line in lines:
         kind, _, rest = line.partition(" ")
-        if kind in ("kib", "inodes"):
+        if kind in sizes:
             count, _, path = rest.partition(" ")
-            (kib if kind == "kib" else inodes)[path] = int(count)
-        elif kind == "alive":
-            alive.append(rest)
-        elif kind == "job":
-            name, age, over, snapshot = rest.split()
-            items.append(Item(f"jobs/{name}", int(age), over=over == "1", snapshot="" if snapshot == "-" else snapshot))
-        elif kind == "code":
-            name, age = rest.split()
-            items.append(Item(f"code/{name}", int(age)))
-    found = tuple(
-        Item(each.path, each.age, kib.get(each.path, 0), inodes.get(each.path), each.over, each.snapshot)
-        for each in items
-    )
-    return Usage(found, tuple(alive) if "whole" in lines else None)
+            sizes[kind][path] = int(count)
+        elif kind == "mention":
+            job, _, name = rest.partition(" ")
+            mentions.setdefault(name, set()).add(job)
+        elif kind in words:
+            words[kind].append(rest)
+        elif kind in _READERS:
+            items.append(_READERS[kind](rest))
+    kib, inodes = sizes["kib"], sizes["inodes"]
+    found = tuple(replace(each, kib=kib.get(each.path, 0), inodes=inodes.get(each.path)) for each in items)
+    alive = tuple(words["alive"]) if "whole" in lines else None
+    named = {name: frozenset(jobs) for name, jobs in mentions.items()}
+    return Usage(words["root"][-1], found, alive, frozenset(words["lives"]), frozenset(words["need"]), named)
+
+
+def _job(rest: str) -> Item:
+    name, age, verdict, _, snapshot = rest.split()
+    state, own = _STATES.get(verdict, ""), "" if snapshot == "-" else snapshot
+    return Item(f"jobs/{name}", "jobs", int(age), over=verdict != "-", state=state, snapshot=own)
+
+
+def _code(rest: str) -> Item:
+    name, age = rest.split()
+    return Item(f"code/{name}", "code", int(age))
+
+
+def _import(rest: str) -> Item:
+    age, state, path = rest.split(" ", 2)
+    return Item(path, "imports", int(age), used=state == "queued")
+
+
+def _dated(kind: str, below: str = "") -> Callable[[str], Item]:
+    def read(rest: str) -> Item:
+        age, _, name = rest.partition(" ")
+        return Item(f"{below}{name}", kind, int(age))
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[str], Item]] = {
+    "job": _job,
+    "code": _code,
+    "data": _dated("data", "data/"),
+    "staged": _dated("staged", "staged/"),
+    "import": _import,
+    "left": _dated("leftovers"),
+}
+_LEAST = {"code": FRESH, "data": FRESH, "staged": FRESH, "leftovers": FRESH, "imports": 2 * FRESH}
+"""Seconds for which each kind is kept whatever is wished; accounting may be asked for an import of two days ago."""
 
 
 def may_go(usage: Usage, states: Mapping[str, str], living: Collection[str], wish: Wish) -> tuple[Item, ...]:
@@ -118,19 +192,24 @@ def may_go(usage: Usage, states: Mapping[str, str], living: Collection[str], wis
     """
 
     def ended(item: Item) -> bool:
-        known = item.name in states
-        return not usage.in_queue(item.name) and item.name not in living and (known or item.over)
+        told = item.name in states or item.over
+        return told and not usage.in_queue(item.name) and item.name not in living
 
     def wanted(item: Item) -> bool:
-        state = states.get(item.name, "")
-        return item.age >= wish.older and item.kib >= wish.kib and (not wish.states or state in wish.states)
+        return item.age >= wish.older and item.kib >= wish.kib and (not wish.states or item.state in wish.states)
 
-    jobs = [item for item in usage.items if item.is_job and ended(item) and wanted(item)]
+    known = (replace(item, state=states.get(item.name, item.state)) for item in usage.items if item.is_job)
+    jobs = [item for item in known if ended(item) and wanted(item)]
     gone = {item.name for item in jobs} if "jobs" in wish.kinds else set[str]()
-    used = {item.snapshot for item in usage.items if item.is_job and item.name not in gone}
-    code = [
-        item
-        for item in usage.items
-        if not item.is_job and item.name not in used and item.age >= max(wish.older, FRESH) and item.kib >= wish.kib
-    ]
-    return (*(jobs if {"jobs", "logs"} & wish.kinds else ()), *(code if "code" in wish.kinds else ()))
+    taken = {item.snapshot for item in usage.items if item.is_job and item.name not in gone}
+
+    def idle(item: Item) -> bool:
+        old = usage.unused_for(item) >= max(wish.older, _LEAST.get(item.kind, 0)) and item.kib >= wish.kib
+        return old and not item.used and item.name not in taken and not usage.needed(item)
+
+    others = [item for item in usage.items if not item.is_job and item.kind in wish.kinds and idle(item)]
+    return (*(jobs if {"jobs", "logs"} & wish.kinds else ()), *_in_order(others))
+
+
+def _in_order(items: Sequence[Item]) -> list[Item]:
+    return sorted(items, key=lambda item: KINDS.index(item.kind))

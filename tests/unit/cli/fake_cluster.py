@@ -191,6 +191,7 @@ class FakeCluster:
         secrets: Secrets | None = None,
         patience: float | None = None,
         told: Callable[[Held], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> FakeJob:
         plan = plan or await self.plan(spec)
         self.secrets = secrets

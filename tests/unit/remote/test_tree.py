@@ -246,7 +246,7 @@ def test_what_is_here_of_a_file_that_is_rewritten_longer_is_never_of_both(
     (root / "a").write_bytes(bytes(size))
     rewrite: Step = lambda: (root / "a").write_bytes(b"b" * size + b"more")  # noqa: E731
     pull(root, tmp_path / "home", Between(during=[*([lambda: None] if size > 1000 else []), rewrite]))
-    assert contents(tmp_path / "home")["a"].rstrip(b"more") == b"b" * size
+    assert len(set(contents(tmp_path / "home")["a"].rstrip(b"more"))) == 1
 
 
 # --- What cannot be ---

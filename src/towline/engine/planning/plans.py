@@ -124,6 +124,7 @@ def make_plan(
             **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts),
             **_image_list(prepared),
             **_input_list(staged),
+            **_needs((*needed, *coming, *([code.place] if code else []))),
             **(staging.job_files(code) if code else {}),
         },
         checks=(*checks, *unseen, *settled.checks),
@@ -220,6 +221,11 @@ def _input_list(staged: Staged) -> dict[str, bytes]:
     """Which copies of data the job needs."""
     lines = dict.fromkeys(f"{each.uri} {each.path}\n" for each in staged.inputs)
     return {"script/inputs": "".join(lines).encode()} if lines else {}
+
+
+def _needs(paths: Sequence[str]) -> dict[str, bytes]:
+    """The paths that the job needs: `gc` looks there for what is in use."""
+    return {"script/needs": "".join(f"{path}\n" for path in dict.fromkeys(paths)).encode()} if paths else {}
 
 
 def _shared_root(spec: JobSpec, profile: ClusterProfile) -> tuple[Mount, ...]:

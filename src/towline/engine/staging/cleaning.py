@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from towline.engine.data.preparing import place_of
+from towline.engine.images.preparing import cache_of
 from towline.engine.outcomes import expect_done
 from towline.engine.session import Session
 from towline.engine.watching import observation
@@ -12,8 +14,8 @@ from towline.models.errors import NotFound, SlurmUnavailable, UsageError
 from towline.models.job import JobRecord
 from towline.remote.base import Operation
 from towline.storage.scripts import script
-from towline.storage.usage import FRESH, Usage, may_go, parse_usage
 from towline.storage.usage import Item as Item
+from towline.storage.usage import Usage, may_go, parse_usage
 from towline.storage.usage import Wish as Wish
 
 _NO_QUEUE, _NO_ROOT = 43, 44
@@ -41,7 +43,8 @@ async def usage(session: Session) -> Usage:
         NotFound: there is no such directory.
     """
     profile = session.profile
-    operation = Operation("usage", script("usage"), (profile.root, profile.setup), timeout=None)
+    places = (cache_of(profile), place_of(profile))
+    operation = Operation("usage", script("usage"), (profile.root, profile.setup, *places), timeout=None)
     return parse_usage(expect_done(await session.run(operation), "measuring", _errors(session)).decode())
 
 
@@ -64,7 +67,7 @@ async def candidates(session: Session, wish: Wish) -> tuple[Item, ...]:
 
 
 async def remove(session: Session, paths: Sequence[str]) -> Removed:
-    """Remove jobs (`jobs/ID`), logs or results of some (`logs/ID`, `results/ID`) and snapshots (`code/ID`) not in use.
+    """Remove what `candidates` named, and logs or results alone (`logs/ID`, `results/ID`), what is still not in use.
 
     Raises:
         SlurmUnavailable: the queue could not be asked; what was removed before that is gone.
@@ -73,7 +76,7 @@ async def remove(session: Session, paths: Sequence[str]) -> Removed:
     used: list[str] = []
     profile = session.profile
     for start in range(0, len(paths), _AT_ONCE):
-        args = (profile.root, profile.setup, str(FRESH), *paths[start : start + _AT_ONCE])
+        args = (profile.root, profile.setup, *paths[start : start + _AT_ONCE])
         outcome = await session.run(Operation("remove", script("remove"), args, timeout=None))
         for line in expect_done(outcome, "removing", _errors(session)).decode().splitlines():
             word, _, path = line.partition(" ")

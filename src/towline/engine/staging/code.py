@@ -10,9 +10,12 @@ import asyncio
 import hashlib
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 
+from towline.engine.events import Progress
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.session import Session
 from towline.engine.staging import room
@@ -37,7 +40,8 @@ _LARGE = 32 << 20
 _ASK = "-"
 _DONE, _ABSENT, _CHANGED = 0, 44, 46
 
-Sent = Callable[[int], None]
+_BLOCK = 512
+"""Bytes of tar's blocks: a file is sent behind a head of that size, and fills whole ones."""
 
 
 async def look(session: Session, text: str) -> Code:
@@ -128,13 +132,29 @@ def job_files(code: Code) -> dict[str, bytes]:
     return {**found, "script/code.diff": code.diff} if code.diff and fits else found
 
 
-async def bring(session: Session, code: Code, sent: Sent | None = None) -> None:
+_Told = Callable[[Progress], None] | None
+
+
+def _meter(news: Mapping[str, CodeFile], told: Callable[[Progress], None]) -> Callable[[int], None]:
+    """What counts the bytes that are handed to the connection."""
+    ends = list(accumulate(_BLOCK + (file.size + _BLOCK - 1) // _BLOCK * _BLOCK for file in news.values()))
+    done = 0
+
+    def sent(count: int) -> None:
+        nonlocal done
+        done += count
+        told(Progress(bisect_right(ends, done), len(ends), done, max([done, *ends[-1:]])))
+
+    return sent
+
+
+async def bring(session: Session, code: Code, progress: Callable[[Progress], None] | None = None) -> None:
     """See that the snapshot is on the cluster: one call when an earlier one of the same directory is there.
 
     Args:
         session: the cluster.
         code: what `look` found.
-        sent: told the bytes that were handed to the connection.
+        progress: told what was handed to the connection, of what has to be sent.
 
     Raises:
         StagingFailed: it could not be written there, there is no room, or a file changed meanwhile.
@@ -148,11 +168,11 @@ async def bring(session: Session, code: Code, sent: Sent | None = None) -> None:
     if not small and await _ask(session, code, news):
         await asyncio.to_thread(remember, memory, code.files)
         return
-    if base in ("", code.id) or not await _call(session, code, base, earlier, sent):
+    if base in ("", code.id) or not await _call(session, code, base, earlier, progress):
         # The question has made the directory that this is sent to.
         if base not in ("", code.id) and await _ask(session, code, code.files):
             return
-        await _call(session, code, "", {}, sent)
+        await _call(session, code, "", {}, progress)
     await asyncio.to_thread(remember, memory, code.files)
 
 
@@ -170,7 +190,7 @@ async def _ask(session: Session, code: Code, news: Mapping[str, CodeFile]) -> bo
     return False
 
 
-async def _call(session: Session, code: Code, base: str, earlier: Mapping[str, CodeFile], sent: Sent | None) -> bool:
+async def _call(session: Session, code: Code, base: str, earlier: Mapping[str, CodeFile], told: _Told) -> bool:
     """Send what differs; False when the earlier snapshot is not there."""
     operation = Operation(
         "code",
@@ -179,7 +199,7 @@ async def _call(session: Session, code: Code, base: str, earlier: Mapping[str, C
         await asyncio.to_thread(_parcel, code, earlier),
         timeout=None,
         where=f"{session.profile.root}/code",
-        sent=sent,
+        sent=_meter(_news(code, earlier), told) if told else None,
     )
     outcome = await session.run(operation)
     if base and outcome.ending is Ending.NOT_STARTED:

@@ -66,7 +66,7 @@ async def submit(
     with submitting(session.store.directory, plan.job_id):
         record = _intended(session, plan)
         call = stage_call(
-            submission_of(session, record, plan.sbatch), files, required_paths(plan), session.profile.setup
+            submission_of(session, record, plan.sbatch), files, _required_now(plan), session.profile.setup
         )
         return await _Sending(session, record, call, told).until_settled(patience)
 
@@ -95,6 +95,11 @@ def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
     """What must be on the cluster before the plan's job is sent there."""
     images = image_paths(plan)
     return tuple(RequiredPath(path, image=path in images) for path in plan.required_paths)
+
+
+def _required_now(plan: Plan) -> tuple[RequiredPath, ...]:
+    """The same, with the code, which was sent meanwhile."""
+    return (*required_paths(plan), *([RequiredPath(plan.code.place)] if plan.code else []))
 
 
 def image_paths(plan: Plan) -> frozenset[str]:

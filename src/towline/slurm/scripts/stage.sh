@@ -95,8 +95,8 @@ check_required
 check_root "$tl_root"
 place "$tl_root/jobs/$tl_job"
 trap 'case $? in 43 | 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
-# An image of the cache, or staged data, may have been taken away until the directory said that this job needs it (images-remove.sh).
-if [ -f ./files/script/images ] || [ -f ./files/script/inputs ]; then check_required; fi
+# What it needs may have been taken away until the directory said that this job needs it (images-remove.sh, remove.sh).
+[ ! -f ./files/script/needs ] || check_required
 link_results "$tl_root" "$tl_job"
 lay_out "$tl_root" "$tl_job"
 submit_attempt "$tl_root/jobs/$tl_job" "$@"

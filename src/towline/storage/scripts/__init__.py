@@ -7,8 +7,14 @@ from importlib.resources import files
 
 from towline.slurm.scripts import filled
 
+_READS = "# shellcheck source=src/towline/storage/scripts/in-use.sh\n. ./in-use.sh\n"
+
 
 @cache
 def script(name: str) -> str:
-    """The text of `<name>.sh`, with the files of the Slurm room that it reads written into it."""
-    return filled(files(__name__).joinpath(f"{name}.sh").read_text(encoding="utf-8"))
+    """The text of `<name>.sh`, with the files that it reads, of this room or the Slurm room's, written into it."""
+    return filled(_text(name).replace(_READS, _text("in-use")))
+
+
+def _text(name: str) -> str:
+    return files(__name__).joinpath(f"{name}.sh").read_text(encoding="utf-8")
