@@ -55,7 +55,7 @@ def age(lab: Lab, *paths: str) -> None:
 def test_data_goes_when_it_is_named_and_nobody_needs_it(lab: Lab, towline: Terminal, tmp_path: Path) -> None:
     other = Terminal(tmp_path / "other")
     idle, needed, fresh = (pushed(towline, tmp_path, name) for name in ("idle set", "needed", "fresh"))
-    job = other.submit("--input", f"/data={ROOT}/data/{needed}", "--begin", "now+1hour", "--", "true")
+    job = other.submit("--input", f"/data={ROOT}/data/{needed}", "--begin", "+1h", "--", "true")
     left, record = f"jobs/.{tmp_path.name}.login1.1", f"images/imports/{tmp_path.name}"
     on_login(lab, "mkdir", "-p", f"{ROOT}/{left}", f"{ROOT}/{record}/attempts/1")
     age(lab, f"data/{idle}", f"data/{needed}", left, f"{record}/attempts/1")

@@ -79,7 +79,7 @@ def test_of_a_tree_that_was_sent_before_only_what_changed_is_sent(
     with Cluster.open("lab") as cluster:
         first = bring(cluster)
         assert len({each.files_done for each in sent}) > 3
-        assert (sent[-1].files_done, sent[-1].files_total) == (5000 + 4, 5000 + 4)
+        assert sent[-1].files_done == sent[-1].files_total >= 5000
         (tree / "pkg" / "7.py").write_text("x" * 5000)
         (tree / "pkg" / "8.py").unlink()
         second = bring(cluster)

@@ -53,7 +53,7 @@ def there(lab: Lab, path: str) -> list[str]:
 
 def test_what_a_quota_leaves_no_room_for_is_not_sent(lab: Lab, towline: Terminal, tree: Path) -> None:
     root = "/lustre/alice/towline"
-    place, code = f"{root}/data/{tree.parent.name}", there(lab, f"{root}/code")
+    place, code = f"{root}/data/{os.urandom(8).hex()}", there(lab, f"{root}/code")
     for kib, files, told in (
         (1000, 1000, "1000 KiB of 2.0 MiB used, and "),
         (9000, 9, "50 of 59 files used"),
@@ -73,6 +73,7 @@ def test_what_a_quota_leaves_no_room_for_is_not_sent(lab: Lab, towline: Terminal
     assert "the quota of user alice" in plan.out
     with quota(lab, 9000, 100):
         assert towline("push", str(tree), place).code == 0
+    on_login(lab, "rm", "-r", place)
 
 
 @pytest.mark.parametrize("name", ["quota", "disk-full"])
@@ -98,7 +99,7 @@ def test_a_quota_that_ends_a_push_leaves_no_part(lab: Lab, tmp_path: Path, monke
     tree = tmp_path / "large"
     tree.mkdir()
     (tree / "large").write_bytes(os.urandom(70_000_000))
-    place = f"/lustre/alice/towline/data/{tmp_path.name}-large"
+    place = f"/lustre/alice/towline/data/{os.urandom(8).hex()}"
     exceeded = False
 
     def told(progress: Progress) -> None:
