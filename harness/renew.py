@@ -57,8 +57,13 @@ def schema() -> str:
 TABLES: dict[str, Callable[[], str]] = {"configuration.md": reference, "configuration.md#tao": tao_reference}
 """Page → a table that begins with its own first line."""
 
-MARKED: dict[str, Callable[[], str]] = {"keys": keys, "options": options, "refused": refused}
-"""Mark in docs/spec.md → what stands behind it."""
+MARKED: dict[str, Callable[[], str]] = {
+    "spec.md#keys": keys,
+    "spec.md#options": options,
+    "spec.md#refused": refused,
+    "why.md#rules": diagnosis.table,
+}
+"""Page and mark in it → what stands behind the mark."""
 
 
 def with_part(page: str, part: str, start: int) -> str:
@@ -69,13 +74,16 @@ def with_part(page: str, part: str, start: int) -> str:
 
 def renewed() -> dict[Path, str]:
     """Each file of the documentation that has such parts, as it should be."""
-    pages = {DOCS / name: (DOCS / name).read_text(encoding="utf-8") for name in ("configuration.md", "spec.md")}
+    pages = {
+        DOCS / name: (DOCS / name).read_text(encoding="utf-8") for name in ("configuration.md", "spec.md", "why.md")
+    }
     for name, part in TABLES.items():
         page = DOCS / name.partition("#")[0]
         text = part()
         pages[page] = with_part(pages[page], text, pages[page].index(text.splitlines()[0]))
-    for mark, part in MARKED.items():
-        page = DOCS / "spec.md"
+    for name, part in MARKED.items():
+        place, _, mark = name.partition("#")
+        page = DOCS / place
         start = pages[page].index(f"<!-- {mark} -->\n\n") + len(f"<!-- {mark} -->\n\n")
         pages[page] = with_part(pages[page], part(), start)
     return {**pages, DOCS / "job.schema.json": schema(), diagnosis.COMPILED: diagnosis.compiled()}

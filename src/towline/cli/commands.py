@@ -10,6 +10,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ps": ("towline.cli.jobs:ps", "List jobs that have not ended, or all of them."),
     "status": ("towline.cli.jobs:status", "Show all that is known about jobs."),
     "logs": ("towline.cli.logs:logs", "Print the logs of jobs, once or as they grow."),
+    "why": ("towline.cli.why:why", "Say why jobs ended, with the line that shows it, or why they wait."),
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from towline.cli.output import StatusLine
 from towline.engine.events import Event, Held, LogChoice, LogChunk, NoAnswer, Progress, PullReport, ResultFile
+from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Job(Protocol):
     def tasks(self) -> Sequence[Job]: ...  # noqa: D102
 
     async def status(self) -> JobRecord: ...  # noqa: D102
+
+    async def why(self) -> Diagnosis | None: ...  # noqa: D102
+
+    async def explained(self) -> JobRecord: ...  # noqa: D102
 
     def follow(  # noqa: D102
         self, *, tail: int | None = None, choice: LogChoice = ..., logs: bool = True

@@ -49,7 +49,9 @@ async def show(
     """Show the job until it has ended; the result is the job as it is then."""
     async for event in job.follow(tail=tail, choice=choice or LogChoice(), logs=logs):
         view.event(event)
-    record = job.record if job.record.state.ended else await job.status()
+    if not job.record.state.ended:
+        await job.status()
+    record = await job.explained()
     view.ended(record)
     return record
 

@@ -19,7 +19,7 @@ from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument
 from towline.cli.output import duration, moment, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
-from towline.models.job import Attempt, Component, JobRecord
+from towline.models.job import Attempt, Component, JobRecord, JobState
 
 # --- ps ---
 
@@ -85,12 +85,16 @@ def status(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
 
 async def _status(references: Sequence[str], name: str | None) -> list[JobRecord]:
     async with open_cluster(name) as cluster:
-        return [await job.status() for job in await cluster.find(references)]
+        jobs = await cluster.find(references)
+        for job in jobs:
+            await job.status()
+        return [await job.explained() for job in jobs]
 
 
 def _described(record: JobRecord) -> str:
     headline = wording.verdict(record) if record.state.ended else wording.progress(record)
     facts = [
+        *_why(record),
         ("name", record.name),
         ("cluster", record.cluster),
         ("command", record.command),
@@ -103,6 +107,13 @@ def _described(record: JobRecord) -> str:
     width = max(len(label) for label, _ in facts) + 2
     lines = [f"  {label:<{width}}{clean(value)}" for label, value in facts if value]
     return "\n".join([paint(clean(headline), wording.colour_of(record), sys.stdout), *lines]) + "\n"
+
+
+def _why(record: JobRecord) -> list[tuple[str, str]]:
+    found = record.last.diagnosis
+    if found is None or record.state is not JobState.FAILED:
+        return []
+    return [("why", "" if record.note == found.summary else found.summary), ("to do", found.advice)]
 
 
 def _component(component: Component) -> tuple[str, str]:

@@ -106,7 +106,10 @@ class TextView:
 
     def ended(self, record: JobRecord) -> None:  # noqa: D102
         self.finish()
-        self._status.say(wording.verdict(record), wording.colour_of(record))
+        headline, *why = wording.ending(record)
+        self._status.say(headline, wording.colour_of(record))
+        for line in why:
+            self._status.say(line)
 
     def finish(self) -> None:  # noqa: D102
         self._waiting = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from towline.cli.output import GREEN, RED, YELLOW, duration
 from towline.engine.events import AttemptBegan, Held, LogRewritten
 from towline.engine.watching.arrays import shortened
+from towline.models.diagnosis import Diagnosis
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
 
 _COLOURS = {
@@ -82,6 +85,49 @@ def verdict(record: JobRecord) -> str:
         because = f": {record.note}" if record.note else ""
         return f"job {record.reference} was cancelled{after if ran != '0s' else ''}{because}"
     return f"job {record.reference} is {record.state}{after}{_because(record)}"
+
+
+_KINDS = {
+    "user": "the command's own error",
+    "infrastructure": "a fault of the cluster",
+    "node": "a node's fault",
+    "time": "out of time",
+    "memory": "out of memory",
+    "preempted": "preempted",
+    "image": "the image",
+    "filesystem": "a file system",
+    "idle-reaper": "ended for idle GPUs",
+    "ambiguous": "not clear",
+}
+_AGAIN = {
+    "yes": "another attempt may succeed",
+    "no": "another attempt would end the same way",
+    "resume": "another attempt makes sense if it resumes where it was",
+}
+
+
+def ending(record: JobRecord) -> list[str]:
+    """How the job ended, and in further lines why, if that is known."""
+    found = record.last.diagnosis
+    told = record.state is JobState.FAILED or (record.state is JobState.CANCELLED and found and found.kind != "user")
+    if found is None or not told:
+        return [verdict(record)]
+    # The lines say more than the note that was made of them.
+    headline = verdict(replace(record, note="") if record.note == found.summary else record)
+    return [headline, *(f"  {line}" for line in diagnosis(found) if line)]
+
+
+def diagnosis(found: Diagnosis) -> list[str]:
+    """Why a job ended, in lines: what, the evidence with its place, whether again, and what to do."""
+    place = f"{found.file}{f' at byte {found.offset}' if found.offset else ''}" if found.file else ""
+    where = ", ".join(filter(None, (found.where, place)))
+    again = _AGAIN[found.retry] + (f", without {found.node}" if found.blames and found.node else "")
+    return [
+        f"{_KINDS[found.kind]}: {found.means}",
+        f"{where or 'Slurm'}: {found.evidence}" if found.evidence else "",
+        f"{found.advice} ({again})" if found.kind != "ambiguous" or found.retry == "yes" else found.advice,
+        "the log is long and was not read whole" if found.partial else "",
+    ]
 
 
 def elapsed(attempt: Attempt) -> str:

@@ -24,6 +24,7 @@ from towline.engine.staging.cleaning import Removed
 from towline.engine.staging.pushing import Pushed
 from towline.engine.submitting.submission import PATIENCE
 from towline.models.code import Code
+from towline.models.diagnosis import Diagnosis
 from towline.models.errors import UsageError
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
@@ -225,6 +226,10 @@ class Job:
     def status(self) -> JobRecord:
         """See `AsyncJob.status`."""
         return self._loop.wait(self._job.status())
+
+    def why(self) -> Diagnosis | None:
+        """See `AsyncJob.why`."""
+        return self._loop.wait(self._job.why())
 
     def tasks(self) -> tuple[Job, ...]:
         """See `AsyncJob.tasks`."""

@@ -10,9 +10,10 @@ from towline.engine import cancelling, homecoming, mapping
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.session import Session
 from towline.engine.staging import keeping
-from towline.engine.watching import following, observation, waiting
+from towline.engine.watching import following, observation, waiting, why
 from towline.engine.watching.arrays import task_of
 from towline.engine.watching.reading import ALL
+from towline.models.diagnosis import Diagnosis
 from towline.models.errors import WaitTimedOut
 from towline.models.job import JobRecord
 from towline.models.values import Json
@@ -48,6 +49,25 @@ class AsyncJob:
     async def status(self) -> JobRecord:
         """The job after one poll."""
         (self.record,) = await observation.poll(self._session, [self.record])
+        return self.record
+
+    async def why(self) -> Diagnosis | None:
+        """Why the job ended, or why it had to start again; None when it did not fail or nothing shows why.
+
+        The first time its logs are searched on the cluster, in one round trip; what was found is kept.
+
+        Raises:
+            Unreachable, WaitTimedOut, OutcomeUnknown, RemoteFault: the logs could not be searched.
+        """
+        found = await why.explain(self._session, self.record)
+        attempt = why.attempt_to_explain(self.record)
+        if found and attempt:
+            self.record = why.with_diagnosis(self.record, attempt.number, found)
+        return found
+
+    async def explained(self) -> JobRecord:
+        """The job with the diagnosis of its end, as far as that can be had: what stands in the way is no error."""
+        self.record = await why.explained(self._session, self.record)
         return self.record
 
     def tasks(self) -> tuple[AsyncJob, ...]:

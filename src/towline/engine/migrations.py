@@ -81,6 +81,9 @@ MIGRATIONS: tuple[str, ...] = (
         wanted  REAL
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE attempts ADD COLUMN diagnosis TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 

@@ -22,6 +22,7 @@ from towline.engine import history
 from towline.engine.history import Happened
 from towline.engine.migrations import migrate
 from towline.engine.planning.estimating import Wait
+from towline.models.diagnosis import Diagnosis
 from towline.models.errors import ConfigError
 from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, Component, JobRecord, JobState, Tasks
@@ -350,7 +351,9 @@ def _record(row: sqlite3.Row, attempts: Sequence[Attempt]) -> JobRecord:
 def _attempt(row: sqlite3.Row) -> Attempt:
     plain: dict[str, Any] = {name: row[name] for name in _ATTEMPT}
     parts: list[dict[str, str]] = json.loads(plain.pop("components") or "[]")
-    return Attempt(**plain, components=tuple(Component(**part) for part in parts))
+    told = plain.pop("diagnosis")
+    diagnosis = Diagnosis(**json.loads(told)) if told else None
+    return Attempt(**plain, components=tuple(Component(**part) for part in parts), diagnosis=diagnosis)
 
 
 def _mark_changed(db: sqlite3.Connection, job_id: str) -> None:
@@ -360,7 +363,8 @@ def _mark_changed(db: sqlite3.Connection, job_id: str) -> None:
 def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
     for attempt in record.attempts:
         values = {"job": record.id, **asdict(attempt)}
-        values["components"] = json.dumps(values["components"]) if attempt.components else ""
+        for name in ("components", "diagnosis"):
+            values[name] = json.dumps(values[name]) if values[name] else ""
         db.execute(_insert("REPLACE", "attempts", values), values)
 
 

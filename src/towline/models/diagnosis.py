@@ -57,3 +57,17 @@ class Diagnosis:
     retry: Retry = "no"
     blames: bool = False
     partial: bool = False
+
+    @property
+    def summary(self) -> str:
+        """What happened in one sentence, with the line that shows it."""
+        where = self.where
+        told = self.means[:1].lower() + self.means[1:].rstrip(".")
+        return f"{told}{f' ({where})' if where else ''}{f': {self.evidence}' if self.file else ''}"
+
+    @property
+    def where(self) -> str:
+        """Rank and node, as far as they are known: `rank 3 on node2`."""
+        rank = "" if self.rank is None else f"rank {self.rank}"
+        node = f"on {self.node}" if self.node else ""
+        return " ".join(filter(None, (rank, node)))

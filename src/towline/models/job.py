@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from towline.models.array import format_tasks, parse_tasks
+from towline.models.diagnosis import Diagnosis
 from towline.models.report import Reported
 
 
@@ -72,6 +73,7 @@ class Attempt:
         failed_rank: rank whose failure gave the code; None when not known.
         failed_role: role that failed first, in a job with roles; the rank is the role's then. Empty for others.
         task: number of the array's task that this is about, or whose failure gave the array's code; None for others.
+        diagnosis: why it ended; None while nobody has asked, or nothing was found.
         components: those of a heterogeneous job; the first one's state is the job's, and `nodes` has them all.
     """
 
@@ -90,6 +92,7 @@ class Attempt:
     failed_role: str = ""
     task: int | None = None
     components: tuple[Component, ...] = ()
+    diagnosis: Diagnosis | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,25 @@ class Submission:
 
 
 @dataclass(frozen=True)
+class WhyTarget:
+    """An attempt whose end shall be explained.
+
+    Attributes:
+        directory: the job directory.
+        attempt: number of the attempt.
+        task: number of an array's task, when it is about one.
+        slurm: Slurm's id, when Slurm shall be asked for its steps.
+        names: log files and directories of such in the attempt's directory.
+    """
+
+    directory: str
+    attempt: int
+    task: int | None
+    slurm: SlurmId | None
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class RequiredPath:
     """A path that must be there before anything is written.
 
@@ -181,6 +200,22 @@ def cancel_call(
     """
     which = "-" if task is None else str(task)
     return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), setup_files(setup), repeats=True)
+
+
+def why_call(target: WhyTarget, files: Files, seconds: int, most: int, setup: str = "") -> Call:
+    """Search an attempt's logs for what ended it.
+
+    Args:
+        target: the attempt.
+        files: `facts`, `rules` and `search.sh`, see `launch.diagnosis`.
+        seconds: most time for it.
+        most: most bytes of logs to read.
+        setup: the profile's shell line.
+    """
+    task = "-" if target.task is None else str(target.task)
+    slurm = (target.slurm.id, target.slurm.cluster or "-") if target.slurm else ("-", "-")
+    args = (target.directory, str(target.attempt), task, *slurm, str(seconds), str(most), *target.names)
+    return Call("why", script("why"), args, {**setup_files(setup), **files}, repeats=True)
 
 
 def forget_call(directories: Sequence[str]) -> Call:

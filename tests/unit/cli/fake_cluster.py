@@ -22,6 +22,7 @@ from towline.engine.events import (
     StateChanged,
 )
 from towline.engine.watching.arrays import task_of
+from towline.models.diagnosis import Diagnosis
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict
@@ -89,6 +90,13 @@ class FakeJob:
 
     async def status(self) -> JobRecord:
         self.calls.append("status")
+        return self.record
+
+    async def why(self) -> Diagnosis | None:
+        self.calls.append("why")
+        return self.record.last.diagnosis
+
+    async def explained(self) -> JobRecord:
         return self.record
 
     async def follow(

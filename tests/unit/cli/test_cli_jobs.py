@@ -72,6 +72,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "failed_role": "",
                 "task": None,
                 "components": [],
+                "diagnosis": None,
             }
         ],
         "roles": [],

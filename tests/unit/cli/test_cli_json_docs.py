@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, out, record
 from towline.cli.documents import job_as_dict
 from towline.engine.events import ResultFile, StateChanged
+from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobState
 from towline.models.plan import Verdict
 
@@ -34,6 +36,7 @@ def test_jobs_and_attempts() -> None:
     job = job_as_dict(ended(0))
     assert fields("Job") == set(job)
     assert fields("Attempt") == set(job["attempts"][0])
+    assert fields("Diagnosis") == set(dataclasses.asdict(Diagnosis("user")))
 
 
 def test_states_and_verdicts() -> None:
@@ -63,6 +66,7 @@ def test_events(towline: Callable[..., Any], cluster: FakeCluster) -> None:
     [
         ["ps"],
         ["status", "41"],
+        ["why", "41"],
         ["cancel", "41"],
         ["wait", "41"],
         ["results", "41"],

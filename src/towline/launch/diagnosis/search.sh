@@ -82,12 +82,20 @@ function node_of(s, file, rank, i, found, padded) {
     }
     if (found != "") return found
     if (file in place) return place[file]
+    if (file ~ /(ranks|nodes)\/[0-9]+-[^\/]+\.(out|err)$/) {
+        sub(/.*\/[0-9]+-/, "", file)
+        sub(/\.(out|err)$/, "", file)
+        return file
+    }
     if (node_count == 1) return node[1]
     return rank != "" && (rank in on) ? on[rank] : ""
 }
-function rank_of(s, found) {
+function rank_of(s, file, found) {
     if (match(s, /\[(rank)? ?[0-9]+\]:/) || match(s, /\[[Rr]ank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
         found = substr(s, RSTART, RLENGTH)
+        gsub(/[^0-9]/, "", found)
+    } else if (match(file, /(^|\/)ranks?[-\/][0-9]+/)) {
+        found = substr(file, RSTART, RLENGTH)
         gsub(/[^0-9]/, "", found)
     }
     return found
@@ -104,7 +112,7 @@ function remember(s, part, count, i, parts, ends) {
 }
 # Of the lines of one rule the one of the rank that failed first counts, else the first.
 function weigh(rule, file, offset, s, rank) {
-    rank = rank_of(s)
+    rank = rank_of(s, file)
     if (!(rule in best) || (first_rank != "" && best_rank[rule] != first_rank && rank == first_rank)) {
         best[rule] = s
         best_file[rule] = file
@@ -174,7 +182,7 @@ function accuse(rule, i, part, who, seen, count) {
     guilty = ""
     for (i = 1; i <= suspects[rule]; i++) {
         split(suspect[rule, i], part, SUBSEP)
-        who = node_of(part[2], part[1], rank_of(part[2]))
+        who = node_of(part[2], part[1], rank_of(part[2], part[1]))
         if (who == "" || (who in seen)) continue
         seen[who] = 1
         if (++count == 1) guilty = who
@@ -213,7 +221,7 @@ files() {
         elif [ -f "$name" ]; then
             printf '%s\n' "$name"
         fi
-    done | grep '^[A-Za-z0-9_./@%+,=-]*$'
+    done | awk '!seen[$0]++' | grep '^[A-Za-z0-9_./@%+,=-]*$'
 }
 
 # Splits the files into those that are read whole and those that are too long for their share of the bytes; short ones

@@ -48,6 +48,24 @@ class Facts:
         )
 
 
+def parse_facts(lines: Iterable[str]) -> Facts:
+    """Read what `Facts.lines` writes; later lines win."""
+    told: dict[str, list[str]] = {}
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        told.setdefault(kind, []).append(rest.strip())
+    pairs = [rest.split(" ") for rest in told.get("on", ()) if rest.count(" ") == 1]
+    rank = next((rest for rest in reversed(told.get("rank", [])) if rest.isdecimal()), None)
+    return Facts(
+        slurm=tuple(told.get("slurm", ())),
+        end=tuple(told.get("end", ())),
+        nodes=tuple(told["nodes"][-1].split()) if "nodes" in told else (),
+        rank=None if rank is None else int(rank),
+        places=dict(rest.split(" ") for rest in told.get("at", ()) if rest.count(" ") == 1),
+        ranks={int(rank): node for rank, node in pairs if rank.isdecimal()},
+    )
+
+
 @dataclass(frozen=True)
 class Hit:
     """A line or a fact that a rule knows.
@@ -107,7 +125,7 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
     best = min(range(len(found)), key=lambda at: (found[at].rule.order, _other_rank(found[at], facts), at))
     hit, rule = found[best], found[best].rule
     guilty = _guilty(rule, [each for each in found if each.rule is rule], facts)
-    rank = rank_of(hit.text)
+    rank = rank_of(hit)
     kind, retry = _weighed(rule, guilty, facts)
     return Diagnosis(
         kind=kind,
@@ -150,7 +168,7 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def _other_rank(hit: Hit, facts: Facts) -> bool:
-    return facts.rank is None or rank_of(hit.text) != facts.rank
+    return facts.rank is None or rank_of(hit) != facts.rank
 
 
 def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[str, ...]:
@@ -173,13 +191,15 @@ def _weighed(rule: Rule, guilty: Sequence[str], facts: Facts) -> tuple[FaultClas
 
 
 _RANK = re.compile(r"\[(?:rank)? ?(\d+)\]:|\[[Rr]ank ?(\d+)\]|task (\d+):|^ *(\d+): ")
+_RANKS_FILE = re.compile(r"(?:^|/)ranks?[-/](\d+)")
+_NODES_FILE = re.compile(r"(?:^|/)(?:ranks|nodes)/\d+-([A-Za-z0-9_.-]+)\.(?:out|err)$")
 _TASKS = re.compile(r"^srun: error: ([^ :]+): tasks? ([0-9,-]+): ")
 _NAMED = re.compile(r"slurmstepd-([A-Za-z0-9.-]+):|srun: error: ([A-Za-z0-9.-]+): task|ailure on ([A-Za-z0-9.-]+)")
 
 
-def rank_of(text: str) -> int | None:
-    """The rank that a line names, in the ways of torchrun, `srun --label` and srun's own errors."""
-    found = _RANK.search(text)
+def rank_of(hit: Hit) -> int | None:
+    """The rank that a line names, in the ways of torchrun, `srun --label` and srun's own errors; else its file's."""
+    found = _RANK.search(hit.text) or _RANKS_FILE.search(hit.file)
     return int(next(each for each in found.groups() if each)) if found else None
 
 
@@ -193,7 +213,9 @@ def node_of(hit: Hit, facts: Facts) -> str:
     if not facts.nodes and (found := _NAMED.search(hit.text)):
         return next(each for each in found.groups() if each)
     only = facts.nodes[0] if len(facts.nodes) == 1 else ""
-    rank = rank_of(hit.text)
+    if named_so := _NODES_FILE.search(hit.file):
+        return named_so[1]
+    rank = rank_of(hit)
     return facts.places.get(hit.file) or only or ("" if rank is None else facts.ranks.get(rank, ""))
 
 

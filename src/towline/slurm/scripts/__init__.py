@@ -15,6 +15,7 @@ ScriptName = Literal[
     "find",
     "poll",
     "cancel",
+    "why",
     "doctor",
     "deep",
     "deep-job",

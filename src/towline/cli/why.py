@@ -1,0 +1,71 @@
+"""`towline why`: why jobs ended, or why they wait."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+
+import click
+
+from towline.cli import wording
+from towline.cli.documents import job_as_dict, print_document
+from towline.cli.doors import open_cluster
+from towline.cli.loop import run as run_loop
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.output import paint
+from towline.cli.terminal import clean
+from towline.engine.redaction import redacted
+from towline.models.diagnosis import Diagnosis
+from towline.models.job import JobRecord, JobState
+
+Explained = tuple[JobRecord, "Diagnosis | None"]
+
+
+@click.command(epilog=examples("towline why k3v9x2m4q", "towline why train_3 --json"), context_settings=CONTEXT)
+@jobs_argument
+@cluster_option
+@json_option
+def why(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
+    """Say why jobs ended, each given by id, Slurm id or name: the cause, the line that shows it, and what to do.
+
+    The logs are searched on the cluster. Of a job that waits it is the reason. The exit status is 0 whatever is found.
+    """
+    found = run_loop(_explain(jobs, cluster))
+    if as_json:
+        print_document({"jobs": [_as_dict(each) for each in found]})
+    else:
+        print(redacted("\n".join(_described(each) for each in found)), end="")
+
+
+async def _explain(references: Sequence[str], name: str | None) -> list[Explained]:
+    async with open_cluster(name) as cluster:
+        jobs = await cluster.find(references)
+        for job in jobs:
+            await job.status()
+        return [(job.record, await job.why()) for job in jobs]
+
+
+def _as_dict(found: Explained) -> dict[str, object]:
+    record, diagnosis = found
+    return {"job": job_as_dict(record), "diagnosis": dataclasses.asdict(diagnosis) if diagnosis else None}
+
+
+def _described(found: Explained) -> str:
+    record, diagnosis = found
+    if not record.state.ended:
+        headline, lines = wording.progress(record), wording.diagnosis(diagnosis) if diagnosis else []
+        lines = [f"  {line}" for line in ("its attempt before this one ended so:", *lines) if line] if lines else []
+    elif record.state is JobState.FAILED and diagnosis is None:
+        headline = wording.verdict(record)
+        lines = [f"  nothing in its log says why; read its end: towline logs --tail 50 {record.reference}"]
+    else:
+        headline, *lines = wording.ending(_with(record, diagnosis))
+    text = "".join(f"{clean(line)}\n" for line in lines)
+    return f"{paint(clean(headline), wording.colour_of(record), sys.stdout)}\n{text}"
+
+
+def _with(record: JobRecord, diagnosis: Diagnosis | None) -> JobRecord:
+    """The job with the diagnosis at its newest attempt: of an array it is one task's."""
+    last = dataclasses.replace(record.last, diagnosis=diagnosis)
+    return dataclasses.replace(record, attempts=(*record.attempts[:-1], last))
