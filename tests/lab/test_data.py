@@ -14,6 +14,7 @@ from tests.lab.faulty import as_alice
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 from towline.lab.layout import WEB_TLS_PORT
+from towline.lab.process import until
 from towline.lab.store.daemon import web_folder
 
 KEYS = ("--secret", "ACCESS_KEY", "--secret", "SECRET_KEY")
@@ -109,6 +110,37 @@ def test_a_copy_that_cannot_be_made_takes_the_waiting_job_with_it_and_says_why(s
     assert site.on("batch") == []
     again = site.towline("run", *KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "cat", "/one.bin")
     assert (again.code, again.out) == (0, "y" * 100), again
+
+
+def test_results_go_away_once_the_job_has_succeeded(site: Site) -> None:
+    kept = f"{site.place}/kept"
+    outputs = ("--output", f"model=s3://{site.store.bucket}/models/7", "--output", f"log.txt={kept}/log.txt")
+    command = (
+        'cd "$TOWLINE_RESULTS_DIR" && mkdir -p model/a && echo weights >model/a/w && echo said >log.txt; exit $CODE'
+    )
+    run = ("run", "--detach", *KEYS, *GPU, *outputs)
+    good, bad = (
+        site.towline(*run, "--env", f"CODE={code}", "--", "sh", "-c", command).out.strip() for code in ("0", "3")
+    )
+    assert site.towline("wait", good).code == 0
+    assert site.towline("wait", bad).code == 3
+    words: dict[str, str] = {}
+
+    def told() -> bool:
+        for job in (good, bad):
+            (found,) = site.towline("results", "--json", job).json["results"]
+            words[job] = found["outputs"]
+        return not any(" taken to" in word and "were" not in word for word in words.values())
+
+    until(told, 60, "both deliveries")
+    assert "were taken to" in words[good], words
+    assert "were not taken to" in words[bad], words
+    assert "did not succeed" in words[bad], words
+    assert site.store.get("models/7/a/w") == b"weights\n"
+    assert as_alice(site.lab, f"cat {kept}/log.txt") == "said"
+    here = site.towline("run", "--output", "model=./here", *GPU, "--", "true")
+    assert here.code == 65
+    assert "towline results JOB --pull" in here.err
 
 
 def test_a_file_comes_over_https(site: Site) -> None:

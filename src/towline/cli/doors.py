@@ -52,6 +52,8 @@ class Job(Protocol):
 
     async def results(self) -> tuple[ResultFile, ...]: ...  # noqa: D102
 
+    async def delivery(self) -> str: ...  # noqa: D102
+
     async def pull_results(  # noqa: D102
         self, dest: Path, *, only: Sequence[str] = ..., progress: Callable[[Progress], None] | None = None
     ) -> PullReport: ...

@@ -67,15 +67,20 @@ def results(
 
 async def _list(references: Sequence[str], name: str | None, *, as_json: bool) -> None:
     async with open_cluster(name) as cluster:
-        found = [(job, await job.results()) for job in await cluster.find(references)]
+        found = [(job, await job.results(), await job.delivery()) for job in await cluster.find(references)]
     if as_json:
-        listed = [{"job_id": job.reference, "files": [file_as_dict(file) for file in files]} for job, files in found]
+        listed = [
+            {"job_id": job.reference, "files": [file_as_dict(file) for file in files], "outputs": outputs}
+            for job, files, outputs in found
+        ]
         print_document({"results": listed})
         return
-    for job, files in found:
+    for job, files, outputs in found:
         if len(found) > 1:
             print(f"job {job.reference} ({clean(job.record.name)}):")
         _print_files(job.reference, files)
+        if outputs:
+            StatusLine().say(clean(outputs))
 
 
 def _print_files(job_id: str, files: Sequence[ResultFile]) -> None:

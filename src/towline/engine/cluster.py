@@ -12,6 +12,7 @@ from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.addressing import find_job
+from towline.engine.data.delivering import deliver_later, output_checks
 from towline.engine.data.preparing import stage_plan
 from towline.engine.data.staging import staging_jobs
 from towline.engine.events import Held, Progress, PullReport
@@ -110,6 +111,7 @@ class AsyncCluster:
         facts, fresh = await observation.site_facts(self._session)
         prepared = await prepare(self._session, spec, facts)
         staged = await stage_plan(self._session, spec, facts, known_secrets(spec, secrets))
+        staged = staged.with_checks(output_checks(spec, self.profile, facts))
         plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
@@ -160,6 +162,7 @@ class AsyncCluster:
             if not isinstance(error, SlurmUnavailable):  # the checks passed, so what is known of the site is old
                 self._session.store.forget_facts(self.profile.name)
             raise
+        await deliver_later(self._session, record, plan.spec, values)
         return AsyncJob(self._session, record)
 
     async def send_code(self, code: Code, *, progress: Callable[[Progress], None] | None = None) -> None:

@@ -259,6 +259,10 @@ class Job:
         """See `AsyncJob.cancel`."""
         return self._loop.wait(self._job.cancel(confirm=confirm))
 
+    def delivery(self) -> str:
+        """See `AsyncJob.delivery`."""
+        return self._loop.wait(self._job.delivery())
+
     def results(self) -> tuple[ResultFile, ...]:
         """See `AsyncJob.results`."""
         return self._loop.wait(self._job.results())

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 from towline.engine import cancelling, homecoming, mapping
+from towline.engine.data import delivering
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.session import Session
 from towline.engine.staging import keeping
@@ -158,6 +159,11 @@ class AsyncJob:
     async def results(self) -> tuple[ResultFile, ...]:
         """The files below the job's results directory."""
         return await homecoming.list_results(self._session, self.record)
+
+    async def delivery(self) -> str:
+        """A sentence about the outputs that go elsewhere once the job has succeeded; empty when it has none."""
+        outputs = self._session.store.spec(self.record.id).outputs
+        return delivering.told(await delivering.delivery(self._session, self.record), outputs) if outputs else ""
 
     async def pull_results(
         self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None

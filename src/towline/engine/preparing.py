@@ -39,6 +39,8 @@ class Making:
         files: name → content, for `script/` of its directory; `supervisor` is what the batch script runs.
         secrets: sh text with values that the job reads from `script/secrets-<attempt>`; empty for none.
         account: of the job that needs it; the profile's `import_account` wins.
+        key: what tells its job's name from others; made of `name` when empty.
+        after: what the job itself waits for, as `sbatch --dependency` takes it.
     """
 
     kind: str
@@ -49,6 +51,8 @@ class Making:
     files: Mapping[str, bytes] = field(repr=False)
     secrets: bytes = field(default=b"", repr=False)
     account: str | None = None
+    key: str = ""
+    after: str = ""
 
 
 def waiting_for(plan: Plan, jobs: Sequence[str]) -> Plan:
@@ -123,7 +127,7 @@ async def _submit(session: Session, making: Making, number: int) -> tuple[str, T
 def _call(session: Session, making: Making, number: int) -> Call:
     profile = session.profile
     directory = f"{making.place}/imports/{making.name}"
-    key = hashlib.sha256(making.name.encode()).hexdigest()[:10]
+    key = making.key or hashlib.sha256(making.name.encode()).hexdigest()[:10]
     batch = BatchJob(
         directory=directory,
         job_id=key,
@@ -144,7 +148,7 @@ def _call(session: Session, making: Making, number: int) -> Call:
         job_id=making.name,
         attempt=number,
         token=batch.token,
-        sbatch=sbatch(f"{directory}/script/batch-{number}"),
+        sbatch=sbatch(f"{directory}/script/batch-{number}", making.after),
         intent=time.time(),
         message_timeout=facts.message_timeout if facts else 10,
         owner=owner(),

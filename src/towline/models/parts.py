@@ -167,6 +167,20 @@ def check_uri(text: str) -> str:
     return check_absolute_path(text)
 
 
+def check_destination(text: str) -> str:
+    """Where results go to: a path of the cluster's shared file system, or a URI with its scheme.
+
+    Raises:
+        ValueError: it lies on this machine, or its scheme is not known.
+    """
+    if scheme_of(text).lower() == "file" or not (text.startswith("/") or scheme_of(text)):
+        raise ValueError(
+            f"{text!r} lies on this machine; bring results home with `towline results JOB --pull`, or name a place of "
+            "the cluster"
+        )
+    return check_uri(text)
+
+
 def _local(text: str, path: str) -> str:
     """What is wrong with a path of this machine as data, and the way out."""
     quoted = f"~/{shlex.quote(path[2:])}" if path.startswith("~/") and path[2:] else shlex.quote(path)

@@ -31,7 +31,7 @@ from towline.models.fields import (
     Walltime,
     When,
 )
-from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_uri
+from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_destination, check_uri
 from towline.models.resources import Resources
 from towline.models.roles import Role, check_roles, nodes_of, tasks_of
 from towline.models.sbatch_options import check_option, read_options
@@ -47,6 +47,7 @@ MAX_WORD = (128 << 10) - 1
 """Bytes of one argument (MAX_ARG_STRLEN, execve(2))."""
 
 Uri = Annotated[str, AfterValidator(check_uri)]
+Destination = Annotated[str, AfterValidator(check_destination)]
 LogPer = Literal["job", "node", "rank"]
 OptionsAsWritten = Mapping[str, str | int | float | bool | None] | tuple[str, ...] | str
 SbatchOptions = Annotated[Mapping[str, str], BeforeValidator(read_options, json_schema_input_type=OptionsAsWritten)]
@@ -84,7 +85,8 @@ class JobSpec(Model):
         image_import: `never` starts from the registry, `always` from a file that a job of its own makes of the image
             first; what the profile says when not given.
         inputs: path in the container → where its data comes from: an absolute path of the cluster or a URI.
-        outputs: path below the results directory → where it shall go.
+        outputs: path below the results directory → where a CPU job takes it once the job has succeeded: `s3://`, `gs://`
+            or a path of the shared file system.
         begin: time before which the job does not start.
         deadline: time by which it must have ended; Slurm removes it when it cannot.
         signal: signal to every rank before the walltime ends, so that the command can save its work: `TERM`,
@@ -137,7 +139,7 @@ class JobSpec(Model):
     container: Container = Container()
     image_import: Literal["always", "never"] | None = None
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
-    outputs: Mapping[Line, Uri] = Field(default_factory=dict)
+    outputs: Mapping[Line, Destination] = Field(default_factory=dict)
     begin: When | None = None
     deadline: When | None = None
     signal: Signal | None = None

@@ -51,6 +51,8 @@ def ask(
         Problem: it does not answer, or with an error.
     """
     request = urllib.request.Request(url, data=body, method=method)  # noqa: S310  the scheme is checked by who calls
+    if body is not None:  # else urllib says that it is a form, and servers take it apart
+        request.add_header("Content-Type", "application/octet-stream")
     for name, value in (headers or {}).items():
         if name.lower() in SECRET_HEADERS:
             request.add_unredirected_header(name, value)

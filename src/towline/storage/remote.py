@@ -12,7 +12,7 @@ import hashlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from towline.models.parts import is_remote as is_remote
 from towline.models.parts import scheme_of
@@ -262,6 +262,18 @@ def failure_of(found: Preparation) -> Problem | None:
     last = found.log[-1] if found.log else f"it ended with exit code {end.get('code')}"
     kind = "space" if stage in ("space", "keep") else "other"
     return problem_of(kind, last, found.reference)
+
+
+def delivery_failure(found: Preparation, uris: Sequence[str]) -> Problem | None:
+    """What the end of a job means that was to take results away; None when it did not fail."""
+    if not found.failed:
+        return None
+    stage = (found.end or {}).get("stage", "")
+    if stage == "not-done":
+        return Problem("not-done", "the job did not succeed", "Its results are still there: `towline results`.")
+    if stage == "unfinished":
+        return Problem("other", "the job's end was not recorded", "Bring them with `towline results --pull`.")
+    return failure_of(replace(found, reference=next(filter(is_remote, uris), "")))
 
 
 def data_file(uri: str, name: str, version: str, tools: Sequence[str], python: str, container: Sequence[str]) -> bytes:

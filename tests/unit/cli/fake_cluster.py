@@ -132,6 +132,9 @@ class FakeJob:
             self.record = replace(self.record, state=JobState.CANCELLED)
         return self.record
 
+    async def delivery(self) -> str:
+        return ""
+
     async def results(self) -> tuple[ResultFile, ...]:
         return self.files
 

@@ -79,7 +79,6 @@ def test_what_a_partition_can_take_passes(fields: dict[str, Any]) -> None:
         ({"resources": {"time": "5m"}, "signal": "USR1", "grace": "5m"}, "signal", "300 s before", "--grace"),
         ({"resources": {"time": "1h"}, "deadline": "+5m"}, "deadline", "00:05:00 from now", "--deadline"),
         ({"resources": {"time": "1h"}, "begin": "+2h", "deadline": "now+150minutes"}, "deadline", "7200", "--time"),
-        ({"outputs": {"model": "s3://bucket/x"}}, "outputs", "no results", "towline results"),
     ],
 )
 def test_what_no_asked_partition_can_take_is_refused(

@@ -44,7 +44,8 @@ def access_of(spec: JobSpec, profile: ClusterProfile, secrets: Mapping[str, Secr
     """What the spec's sources are asked with: the job's own variables win over the profile's."""
     site = {"S3_ENDPOINT_URL": profile.s3_endpoint or "", "CLOUD_REGION": profile.s3_region or ""}
     own = {name: spec.env[name] for name in VARIABLES if name in spec.env}
-    given = {name: secrets[name] for name in secrets_of(remote_uris(spec)) if name in secrets}
+    uris = (*remote_uris(spec), *spec.outputs.values())
+    given = {name: secrets[name] for name in secrets_of(uris) if name in secrets}
     variables = {name: value for name, value in {**site, **own}.items() if value}
     return Access(variables, secrets_file(given) if given else b"")
 

@@ -52,7 +52,7 @@ async def _job(session: Session, planned: PlannedInput, access: Access, account:
         place=place,
         name=name,
         command_line=f"bring {planned.uri}",
-        time=_time(session),
+        time=staging_time(session),
         files={**access.files, "data": data, "stager": program(), "supervisor": script("data-job").encode()},
         secrets=access.secrets,
         account=account,
@@ -60,7 +60,7 @@ async def _job(session: Session, planned: PlannedInput, access: Access, account:
     return await preparing.job_for(session, making, state_call(place, [name], profile.setup))
 
 
-def _time(session: Session) -> int:
+def staging_time(session: Session) -> int:
     """The profile's walltime, as far as the partition allows it."""
     facts = session.store.facts(session.profile.name)
     part = facts.partition(session.profile.import_partition) if facts else None

@@ -296,15 +296,6 @@ def _inputs(spec: JobSpec, _: SiteFacts) -> Check | None:
     return Check("inputs", Verdict.OK, f"mounted for reading: {shown}")
 
 
-def _outputs(spec: JobSpec, _: SiteFacts) -> Check | None:
-    if not spec.outputs:
-        return None
-    evidence = "this version brings no results anywhere by itself"
-    return Check(
-        "outputs", Verdict.FAILS, evidence, "Leave outputs out, and fetch results with `towline results --pull`."
-    )
-
-
 _RIGHTS = (_account, _qos, _licenses)
 
 
@@ -319,4 +310,4 @@ def _array(spec: JobSpec, facts: SiteFacts) -> Check | None:
     return Check("array", Verdict.OK, f"{len(tasks)} tasks")
 
 
-_OWN = (_unlimited, _grace, _deadline, _tokens, _inputs, _outputs, _array)
+_OWN = (_unlimited, _grace, _deadline, _tokens, _inputs, _array)

@@ -61,6 +61,10 @@ class Staged:
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def with_checks(self, checks: Sequence[Check]) -> Staged:
+        """The same with further checks."""
+        return replace(self, checks=(*self.checks, *checks))
+
     def inputs_of(self, spec: JobSpec) -> dict[str, str]:
         """The spec's inputs, those from elsewhere by the path of their copy."""
         copies = {each.target: each.path for each in self.inputs}

@@ -28,6 +28,7 @@ ScriptName = Literal[
     "prepared-of",
     "data-find",
     "data-job",
+    "deliver-job",
     "image-job",
     "images",
     "images-remove",
