@@ -242,7 +242,9 @@ def test_results_are_listed(towline: Towline, jobs: list[FakeJob]) -> None:
     assert first.endswith("model.bin")
     assert second.endswith("logs/\\x1b[2Ja")
     files = [{"path": file.path, "size": file.size, "modified": file.modified, "readable": True} for file in FILES]
-    assert towline("results", "42", "--json").document == {"results": [{"job_id": "k3v9x2m4q", "files": files}]}
+    assert towline("results", "42", "--json").document == {
+        "results": [{"job_id": "k3v9x2m4q", "files": files, "outputs": ""}]
+    }
 
 
 def test_no_results_is_no_error(towline: Towline, jobs: list[FakeJob]) -> None:
