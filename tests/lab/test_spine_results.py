@@ -151,11 +151,15 @@ root = pathlib.Path(os.environ["TOWLINE_RESULTS_DIR"])
 (root / "sub").mkdir()
 (root / "sub" / "1.pt").write_text("one")
 (root / "skipped.txt").write_text("no")
+(root / "tmp-3.pt").write_text("begun")
+events = (root / "events.out.tfevents.1").open("w")
 writing = (root / "2.pt").open("w")
 while not (root / "go").exists():
     print("x", file=writing, flush=True)
+    print("e", file=events, flush=True)
     time.sleep(0.2)
 writing.close()
+(root / "tmp-3.pt").rename(root / "3.pt")
 """
 
 
@@ -164,13 +168,22 @@ def test_results_come_home_while_the_job_runs_and_what_is_being_written_comes_wh
 ) -> None:
     job = towline.submit("--", "python3", "-c", STEPS)
     home = tmp_path / "home"
-    pulling = towline.start("results", job, "--pull", str(home), "--only", "*.pt", "--follow", "--json")
+    only = ("--only", "*.pt", "--only", "events.*")
+    pulling = towline.start("results", job, "--pull", str(home), *only, "--follow", "--json")
+    events = home / "events.out.tfevents.1"
     with pulling:
-        wait_until(lambda: (home / "sub" / "1.pt").exists(), pulling)
+        wait_until(lambda: (home / "sub" / "1.pt").exists() and events.exists(), pulling)
+        size = events.stat().st_size
+        wait_until(lambda: events.stat().st_size > size, pulling)
         assert not (home / "2.pt").exists()
+        once = towline("results", job, "--pull", str(tmp_path / "once"))
+        assert once.code == 0, once
+        assert "2.pt (the job is still writing it" in once.err
+        assert not {"2.pt", "tmp-3.pt"} & {path.name for path in (tmp_path / "once").iterdir()}
+        assert (tmp_path / "once" / events.name).exists()
         on_login(lab, "touch", f"{towline.job(job)['directory']}/results/go")
         out, err = pulling.communicate(timeout=100)
     assert pulling.returncode == 0, err
     assert set((home / "2.pt").read_text()) == {"x", "\n"}
-    assert sorted(path.name for path in home.rglob("*") if path.is_file()) == ["1.pt", "2.pt"]
+    assert sorted(path.name for path in home.rglob("*") if path.is_file()) == ["1.pt", "2.pt", "3.pt", events.name]
     assert len(out.splitlines()) >= 2

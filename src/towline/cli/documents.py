@@ -111,4 +111,5 @@ def report_as_dict(report: PullReport) -> Document:
         "kept": report.kept,
         "grown": list(report.grown),
         "way": report.way,
+        "unfinished": list(report.unfinished),
     }

@@ -22,6 +22,8 @@ from towline.models.errors import UsageError
 
 _NEWS_EVERY, _PLAIN_NEWS_EVERY = 0.1, 10.0
 """Seconds between two looks at the progress on a terminal, and between two lines of it elsewhere."""
+_NAMED = 20
+"""Files that are named one by one."""
 
 
 @click.command(
@@ -143,6 +145,10 @@ def pull_summary(report: PullReport, news: StatusLine, seconds: float) -> None:
     news.say(_summary(report, seconds))
     for refused in report.refused:
         news.say(f"left on the cluster: {clean(refused)} (it leads out of the directory, or is no file)")
+    for path in report.unfinished[:_NAMED]:
+        news.say(f"left on the cluster: {clean(path)} (the job is still writing it; pull again later, or --follow)")
+    if len(report.unfinished) > _NAMED:
+        news.say(f"left on the cluster: {len(report.unfinished) - _NAMED} more that the job is still writing")
     for grown in report.grown:
         news.say(f"still being written: {clean(grown)} (here is what it was at the beginning; pull again later)")
 

@@ -134,6 +134,7 @@ class PullReport:
         kept: number of files that were here already.
         grown: names of files that became longer while they were read; they are here as they were at the beginning.
         way: which way the files came (`rsync` or `tar`), and why.
+        unfinished: names of files that the job was still writing; they were not brought.
     """
 
     files: int
@@ -144,3 +145,4 @@ class PullReport:
     kept: int = 0
     grown: tuple[str, ...] = ()
     way: str = ""
+    unfinished: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towline.engine.events import Progress, PullReport, ResultFile
@@ -13,10 +13,10 @@ from towline.engine.session import Session
 from towline.models.errors import NotFound, TransferFailed, Unreachable
 from towline.models.job import JobRecord
 from towline.models.tree import Tree
-from towline.remote.base import Operation, Remote
+from towline.remote.base import Operation
 from towline.remote.files.transfer import Transfers
 from towline.remote.files.tree import FOLDER, TreePull, TreeReport
-from towline.storage.results import admit, parse_tree, result_files, select
+from towline.storage.results import admit, parse_tree, result_files, select, without_unfinished
 from towline.storage.scripts import script
 
 _MISSING = 44
@@ -26,7 +26,7 @@ _NAMED = 20
 
 async def list_results(session: Session, record: JobRecord) -> tuple[ResultFile, ...]:
     """The files below the job's results directory, sorted by path."""
-    return result_files(await _listed(session.remote, _place(record), origin_of(record)))
+    return result_files(await _listed(Transfers(session.remote), origin_of(record)))
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,15 @@ class Origin:
         path: the directory.
         name: what it holds, for messages.
         hint: what to do when it is not there.
+        job: the directory of the job that may still write there; empty for none.
+        task: the task that does.
     """
 
     path: str
     name: str
     hint: str
+    job: str = ""
+    task: int | None = None
 
 
 def _whole(tree: Tree) -> Tree:
@@ -56,8 +60,19 @@ async def pull(
     only: Sequence[str] = (),
     progress: Callable[[Progress], None] | None,
 ) -> PullReport:
-    """Bring the results home below `dest`; what is there already stays, and what was begun goes on."""
-    return await bring_home(session, origin_of(record), dest, progress=progress, choose=lambda tree: select(tree, only))
+    """Bring the results home below `dest`; what is there already stays, and what was begun goes on.
+
+    What the job is still writing, as far as names and times tell, stays there.
+    """
+    unfinished: tuple[str, ...] = ()
+
+    def choose(tree: Tree) -> Tree:
+        nonlocal unfinished
+        whole, unfinished = without_unfinished(select(tree, only))
+        return whole
+
+    report = await bring_home(session, origin_of(record), dest, progress=progress, choose=choose)
+    return replace(report, unfinished=unfinished)
 
 
 async def bring_home(
@@ -102,7 +117,7 @@ async def _pulled(
 
     async def look() -> Tree:
         nonlocal refused
-        tree, refused = admit(await _listed(transfers.remote, transfers.there(origin.path), origin), FOLDER)
+        tree, refused = admit(await _listed(transfers, origin), FOLDER)
         return choose(tree)
 
     def told(files: int, files_total: int, count: int, total: int) -> None:
@@ -127,7 +142,8 @@ async def _pulled(
 def origin_of(record: JobRecord) -> Origin:
     """Where the results of a job, or of a task, are."""
     hint = "See with `towline status` whether the job was ever submitted."
-    return Origin(_place(record), f"the results of job {record.id}", hint)
+    job = "" if record.state.ended else record.directory
+    return Origin(_place(record), f"the results of job {record.id}", hint, job, record.task)
 
 
 def _place(record: JobRecord) -> str:
@@ -135,8 +151,11 @@ def _place(record: JobRecord) -> str:
     return f"{record.directory}/results" + ("" if record.task is None else f"/{record.task}")
 
 
-async def _listed(remote: Remote, directory: str, origin: Origin) -> Tree:
-    outcome = await remote.run(Operation("list results", script("list-results"), (directory,), repeats=True))
+async def _listed(transfers: Transfers, origin: Origin) -> Tree:
+    directory = transfers.there(origin.path)
+    job = transfers.there(origin.job) if origin.job else ""
+    args = (directory, job, "" if origin.task is None else str(origin.task))
+    outcome = await transfers.remote.run(Operation("list results", script("list-results"), args, repeats=True))
     return parse_tree(expect_done(outcome, "listing the results", {_MISSING: _gone(origin, directory)}))
 
 

@@ -46,6 +46,7 @@ class Tree:
         others: paths of what is none of these (pipes, sockets, devices).
         unreadable: directories that cannot be listed, with their times.
         rsync: where rsync is on that side; empty when it is not on PATH.
+        now: the time there, like those of files, while a job may still write; else None.
     """
 
     files: tuple[TreeFile, ...] = ()
@@ -54,3 +55,4 @@ class Tree:
     others: tuple[str, ...] = ()
     unreadable: tuple[TreeFile, ...] = ()
     rsync: str = ""
+    now: int | None = None

@@ -6,6 +6,7 @@ within it, is refused by name.
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,9 +46,10 @@ def parse_tree(stdout: bytes) -> Tree:
         files=tuple(each.file for each in entries if each.kind == "f"),
         folders=tuple(each.file.path for each in entries if each.kind == "d" and each.file.path),
         links=tuple((each.file.path, each.target) for each in entries if each.kind == "l"),
-        others=tuple(each.file.path for each in entries if each.kind not in "fdlu"),
+        others=tuple(each.file.path for each in entries if each.kind not in "fdlun"),
         unreadable=tuple(each.file for each in entries if each.kind == "u"),
         rsync=rsync,
+        now=next((each.file.state.modified for each in entries if each.kind == "n"), None),
     )
 
 
@@ -122,6 +124,42 @@ def select(tree: Tree, patterns: Sequence[str]) -> Tree:
         links=tuple(each for each in tree.links if is_covered(each[0], read)),
         unreadable=tuple(each for each in tree.unreadable if is_covered(f"{each.path}/x", read)),
     )
+
+
+QUIET = 10
+"""Seconds after which a file that nothing was written to counts as whole."""
+_APPENDED = ("events.out.tfevents.*", "*.tfevents", "*.wandb", "*.log", "*.out", "*.err", "*.jsonl", "*.ndjson")
+"""Files that programs only add to: what is there of them is of use at any time."""
+_BEGUN = ("*.tmp", "*.temp", "*.part", "*.partial", "*.incomplete", "*.crdownload", "*.lock", "*~", "tmp-*")
+"""Names that programs give to what they have not finished, and directories of such files."""
+
+
+def is_appended(path: str) -> bool:
+    """Whether programs only add to a file of that name (event files, logs), so that any beginning of it is of use."""
+    name = path.rpartition("/")[2]
+    return any(fnmatch.fnmatchcase(name, each) for each in _APPENDED)
+
+
+def is_begun(path: str) -> bool:
+    """Whether the name says that a file, or a directory that it is in, is not finished."""
+    return any(fnmatch.fnmatchcase(part, each) for part in path.split("/") for each in _BEGUN)
+
+
+def without_unfinished(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
+    """What of a tree is whole as far as its names and times tell, and the paths of the rest.
+
+    Once the job has ended all is whole. A time that is ahead by more than a minute was set on purpose.
+    """
+    now = tree.now
+    if now is None:
+        return tree, ()
+
+    def whole(file: TreeFile) -> bool:
+        age = (now - file.state.modified) / 1e9
+        return is_appended(file.path) or (not is_begun(file.path) and not -60 < age < QUIET)
+
+    kept = tuple(file for file in tree.files if whole(file))
+    return replace(tree, files=kept), tuple(file.path for file in tree.files if not whole(file))
 
 
 def safe_member_path(name: str) -> str | None:

@@ -270,6 +270,7 @@ def test_results_are_pulled_to_an_absolute_place(
         "kept": 1,
         "grown": ["log"],
         "way": "tar: few files",
+        "unfinished": [],
     }
     assert towline("results", "42", "--pull", "here", "--json").document == {
         "results": [{"job_id": "k3v9x2m4q", "pulled": pulled}]

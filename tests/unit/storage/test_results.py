@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import posixpath
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from towline.models.tree import FileState, Tree, TreeFile
-from towline.storage.results import ResultFile, admit, parse_tree, result_files, safe_link, safe_member_path, select
+from towline.storage.results import (
+    ResultFile,
+    admit,
+    parse_tree,
+    result_files,
+    safe_link,
+    safe_member_path,
+    select,
+    without_unfinished,
+)
 
+SECOND = 10**9
 PARTS = st.lists(st.sampled_from(["..", ".", "a", "b", "", "x y", "\n"]), max_size=8).map("/".join)
 
 
@@ -99,3 +110,24 @@ def test_patterns_choose_files(patterns: tuple[str, ...], chosen: set[str]) -> N
     paths = ("a.pt", "run/b.pt", "run/log.txt", "run/deep/c.txt")
     tree = Tree(tuple(TreeFile(path, FileState(1, 1)) for path in paths))
     assert {file.path for file in select(tree, patterns).files} == chosen
+
+
+@pytest.mark.parametrize(
+    ("path", "age", "whole"),
+    [
+        ("a.pt", 11, True),
+        ("a.pt", 9, False),
+        ("a.pt", -1, False),
+        ("a.pt", -3600, True),  # a time that was set on purpose
+        ("tmp-checkpoint-5/a.pt", 1000, False),
+        ("a.pt.incomplete", 1000, False),
+        ("run/events.out.tfevents.17.node1", 0, True),
+        ("train.log", 0, True),
+    ],
+)
+def test_what_a_running_job_still_writes_stays(path: str, age: int, whole: bool) -> None:
+    one = TreeFile(path, FileState(1, (1_000_000 - age) * SECOND))
+    running = Tree(files=(one,), now=1_000_000 * SECOND)
+    assert without_unfinished(running) == ((running, ()) if whole else (replace(running, files=()), (path,)))
+    ended = Tree(files=(one,))
+    assert without_unfinished(ended) == (ended, ())

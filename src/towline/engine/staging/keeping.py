@@ -14,8 +14,8 @@ from towline.engine.watching import observation
 from towline.engine.watching.pace import pace_of_queue
 from towline.models.errors import OutcomeUnknown, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord
-from towline.models.tree import FileState, Tree
-from towline.storage.results import select
+from towline.models.tree import FileState, Tree, TreeFile
+from towline.storage.results import is_appended, is_begun, select
 
 
 async def keep_pulling(
@@ -27,7 +27,8 @@ async def keep_pulling(
 ) -> AsyncIterator[PullReport | NoAnswer]:
     """Pull what is new again and again until the job has ended, and then the rest.
 
-    A file comes when two looks, `poll_interval` apart, found it with the same size and time; at the end all come.
+    A file comes when two looks, `poll_interval` apart, found it with the same size and time; what is only added to
+    (event files, logs) comes as far as it is written. At the end all come.
 
     Args:
         session: the cluster.
@@ -68,5 +69,9 @@ async def keep_pulling(
 
 
 def _quiet(tree: Tree, earlier: Mapping[str, FileState]) -> Tree:
-    """Without the files that were others, or not there, at the look before."""
-    return replace(tree, files=tuple(file for file in tree.files if earlier.get(file.path) == file.state))
+    """Without the files that were others, or not there, at the look before; what is only added to comes anyway."""
+
+    def whole(file: TreeFile) -> bool:
+        return is_appended(file.path) or (earlier.get(file.path) == file.state and not is_begun(file.path))
+
+    return replace(tree, files=tuple(file for file in tree.files if whole(file)))
