@@ -13,6 +13,7 @@ from towline.models.errors import INTERRUPTED, JOB_ENDED_WITHOUT_CODE
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
+    from towline.models.event import JobEvent
     from towline.models.plan import Plan
 
 Document = dict[str, Any]
@@ -46,6 +47,23 @@ def job_as_dict(record: JobRecord) -> Document:
         "attempts": [dataclasses.asdict(attempt) for attempt in record.attempts],
         "roles": list(record.roles),
         "tasks": dataclasses.asdict(record.tasks) if record.tasks else None,
+        "progress": dataclasses.asdict(record.progress) if record.progress else None,
+    }
+
+
+def event_as_dict(event: JobEvent) -> Document:
+    """Something that happened to a job."""
+    return {
+        "event": event.kind.value,
+        "number": event.number,
+        "time": event.time,
+        "cluster": event.cluster,
+        "job_id": event.job_id,
+        "job_name": event.job_name,
+        "state": event.state.value,
+        "attempt": event.attempt,
+        "note": event.note,
+        "details": dict(event.details),
     }
 
 

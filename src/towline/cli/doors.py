@@ -83,6 +83,10 @@ class Cluster(Protocol):
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]: ...  # noqa: D102
 
+    def watch_jobs(  # noqa: D102
+        self, *, everything: bool = False, interval: float | None = None
+    ) -> AsyncIterator[tuple[JobRecord, ...]]: ...
+
     async def find(self, references: Sequence[str]) -> tuple[Job, ...]: ...  # noqa: D102
 
 

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import click
 
@@ -15,7 +15,7 @@ from towline.cli.documents import exit_as_dict, exit_status, job_as_dict, print_
 from towline.cli.doors import open_cluster
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
+from towline.cli.options import CONTEXT, cluster_option, examples, interval_option, jobs_argument, json_option, seconds
 from towline.cli.output import duration, moment, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
@@ -24,27 +24,63 @@ from towline.models.job import Attempt, Component, JobRecord, JobState
 # --- ps ---
 
 
-@click.command(epilog=examples("towline ps", "towline ps -a --json"), context_settings=CONTEXT)
+@click.command(epilog=examples("towline ps", "towline ps -a --json", "towline ps -w"), context_settings=CONTEXT)
 @click.option("--all", "-a", "everything", is_flag=True, help="Also jobs that have ended.")
+@click.option("--watch", "-w", is_flag=True, help="Show the list anew whenever something has changed.")
+@interval_option
 @cluster_option
 @json_option
-def ps(everything: bool, cluster: str | None, as_json: bool) -> None:
+def ps(*, everything: bool, watch: bool, interval: float | None, cluster: str | None, as_json: bool) -> None:
     """List jobs that have not ended, or all of them.
 
-    The cluster is asked once for all jobs; what it answers is shown.
+    The cluster is asked once for all jobs; what it answers is shown. With --watch it is asked again and again, by one
+    process for all; that ends when no job is left, or with Ctrl-C.
     """
-    records = run_loop(_list(cluster, everything=everything))
-    if as_json:
-        print_document({"jobs": [job_as_dict(record) for record in records]})
-    elif records:
-        print(redacted(table(_PS_HEADER, [_ps_row(each) for each in records], width=width_of(sys.stdout))), end="")
-    elif sys.stdout.isatty():
-        print("No jobs." if everything else "No jobs that have not ended; `towline ps -a` lists all.")
+    show = _print_json if as_json else _LiveTable(everything=everything)
+    if watch:
+        run_loop(_watch(cluster, show, everything=everything, interval=interval))
+    else:
+        show(run_loop(_list(cluster, everything=everything)))
 
 
 async def _list(name: str | None, *, everything: bool) -> tuple[JobRecord, ...]:
     async with open_cluster(name) as cluster:
         return await cluster.jobs(everything=everything)
+
+
+Show = Callable[[tuple[JobRecord, ...]], None]
+
+
+async def _watch(name: str | None, show: Show, *, everything: bool, interval: float | None) -> None:
+    async with open_cluster(name) as cluster:
+        async for records in cluster.watch_jobs(everything=everything, interval=interval):
+            show(records)
+
+
+def _print_json(records: tuple[JobRecord, ...]) -> None:
+    print_document({"jobs": [job_as_dict(record) for record in records]})
+
+
+class _LiveTable:
+    """The table of jobs; on a terminal a new one takes the place of the one before."""
+
+    def __init__(self, *, everything: bool) -> None:
+        self._everything = everything
+        self._lines = 0
+
+    def __call__(self, records: tuple[JobRecord, ...]) -> None:
+        text = redacted(table(_PS_HEADER, [_ps_row(each) for each in records], width=width_of(sys.stdout)))
+        if self._lines and sys.stdout.isatty():
+            sys.stdout.write(f"\x1b[{self._lines}F\x1b[J")
+        elif self._lines and records:
+            sys.stdout.write("\n")
+        self._lines = len(records) + 1 if records else 0
+        if records:
+            sys.stdout.write(text)
+        else:
+            nothing = "No jobs." if self._everything else "No jobs that have not ended; `towline ps -a` lists all."
+            print(nothing, file=sys.stdout if sys.stdout.isatty() else sys.stderr)
+        sys.stdout.flush()
 
 
 _PS_HEADER = ("ID", "NAME", "STATE", "SLURM", "NODES", "AGE", "EXIT", "NOTE")
@@ -60,7 +96,7 @@ def _ps_row(record: JobRecord) -> tuple[str, ...]:
         last.nodes or "-",
         duration(time.time() - record.created),
         "-" if last.exit_code is None else str(last.exit_code),
-        record.note,
+        "; ".join(filter(None, (record.note, "" if record.state.ended else wording.reported(record)))),
     )
 
 

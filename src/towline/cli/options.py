@@ -15,6 +15,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
+SHORTEST_INTERVAL = 2.0  # seconds; the engine keeps to that, too
+
 JSON_KEY = "towline.json"
 """Set in the root context's `meta` once `--json` was read."""
 
@@ -65,6 +67,23 @@ def seconds(_context: click.Context, _parameter: click.Parameter, value: str | N
         return float(value) if _DECIMAL.fullmatch(value) else float(parse_walltime(value))
     except ValueError:
         raise click.BadParameter(f"{value!r} is not a time; write seconds, or for example 10m or 2h") from None
+
+
+def interval_option(function: F) -> F:
+    """`--interval`, between two looks at the queue."""
+    return click.option(
+        "--interval",
+        metavar="TIME",
+        callback=_interval,
+        help="Between two looks at the queue, 2s or more; what the profile says when not given.",
+    )(function)
+
+
+def _interval(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    found = seconds(context, parameter, value)
+    if found is not None and found < SHORTEST_INTERVAL:
+        raise click.BadParameter(f"{value!r} is too short; {SHORTEST_INTERVAL:g} seconds are the least")
+    return found
 
 
 def _note_json(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
 from towline.engine.events import AttemptBegan, Held, LogRewritten
 from towline.engine.watching.arrays import shortened
 from towline.models.diagnosis import Diagnosis
+from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
+from towline.models.values import Json
 
 _COLOURS = {
     JobState.SUCCEEDED: GREEN,
@@ -16,6 +19,7 @@ _COLOURS = {
     JobState.REFUSED: RED,
     JobState.CANCELLED: YELLOW,
 }
+_MOST_FIGURES = 4
 _SAYS_NOTHING = ("None", "NonZeroExitCode")
 """Slurm's reasons that tell a reader nothing which the state and the code do not."""
 
@@ -156,6 +160,42 @@ def exit_text(attempt: Attempt) -> str:
     rank = f", role {attempt.failed_role}{rank}" if attempt.failed_role else rank
     source = ", as Slurm has it" if attempt.exit_source == "slurm" else ""
     return f"{attempt.exit_code}{task}{rank}{source}"
+
+
+def event(happened: JobEvent) -> str:
+    """What happened to a job."""
+    details = happened.details
+    texts = {
+        EventKind.CREATED: "created",
+        EventKind.STATE: f"{happened.state}{f': {happened.note}' if happened.note else ''}",
+        EventKind.WAITING: f"{'BLOCKED' if details.get('blocked') else 'waits'}: {happened.note}",
+        EventKind.ATTEMPT: f"attempt {happened.attempt}: Slurm job {details.get('slurm_id') or '-'}",
+        EventKind.TASKS: ", ".join(f"{count} {state}" for state, count in details.items() if count),
+        EventKind.PROGRESS: _progress_text(details),
+    }
+    return texts.get(happened.kind) or f"{happened.kind} {happened.note}".strip()
+
+
+def _progress_text(details: Mapping[str, Json]) -> str:
+    steps = [
+        f"{name} {details[name]}{f' of {details[total]}' if details.get(total) else ''}"
+        for name, total in (("epoch", "epochs"), ("step", "steps"))
+        if details.get(name) is not None
+    ]
+    kpi = details.get("kpi")
+    figures = (
+        [f"{name} {value:g}" for name, value in kpi.items() if isinstance(value, (int, float))]
+        if isinstance(kpi, dict)
+        else []
+    )
+    eta = f"{details['eta']} left" if details.get("eta") else ""
+    said = str(details.get("message") or "") if not steps else ""
+    return ", ".join(filter(None, [*steps, *figures[:_MOST_FIGURES], eta, said])) or str(details.get("word") or "")
+
+
+def reported(record: JobRecord) -> str:
+    """What the job itself says of how far it is; empty when it says nothing."""
+    return _progress_text(record.progress.as_dict()) if record.progress else ""
 
 
 def _with_code(attempt: Attempt) -> str:

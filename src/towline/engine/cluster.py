@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -34,9 +34,11 @@ from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.engine.submitting import submission
 from towline.engine.submitting.secrets import known_secrets, take_secrets
-from towline.engine.watching import observation
+from towline.engine.watching import observation, streams
+from towline.engine.watching.streams import Snapshot
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError
+from towline.models.event import JobEvent
 from towline.models.ids import new_job_id
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
@@ -235,11 +237,45 @@ class AsyncCluster:
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """This store's jobs on the cluster after one poll: those that have not ended, or all."""
-        before = self._session.store.jobs(self.profile.name)
-        await observation.poll(self._session, before)
-        shown = {record.id for record in before}
-        records = self._session.store.jobs(self.profile.name, everything=True)
-        return tuple(each for each in records if everything or each.id in shown)
+        known = await observation.poll(self._session, self._session.store.jobs(self.profile.name))
+        return self._session.store.jobs(self.profile.name, everything=True) if everything else known
+
+    async def watch_jobs(
+        self, *, everything: bool = False, interval: float | None = None
+    ) -> AsyncIterator[tuple[JobRecord, ...]]:
+        """The jobs, and again after each change of one of them; see `towline.engine.watching.streams.lists`."""
+        async for records in streams.lists(self._session, everything=everything, interval=interval):
+            yield records
+
+    async def events(
+        self,
+        jobs: Sequence[AsyncJob] = (),
+        *,
+        after: int = 0,
+        follow: bool = False,
+        interval: float | None = None,
+    ) -> AsyncIterator[JobEvent]:
+        """What has happened to jobs, or to all of the cluster; with `follow` also what happens from now on.
+
+        Every event is told once and has a number; whoever keeps the last one goes on from there with `after`.
+
+        Args:
+            jobs: the jobs; all when empty. Following ends when they have ended.
+            after: the number of the last event that is known.
+            follow: go on, whatever happens to the connection.
+            interval: seconds between two looks at the queue, at least 2; the profile's when not given.
+        """
+        records = [job.record for job in jobs]
+        async for event in streams.events(self._session, records, after=after, follow=follow, interval=interval):
+            yield event
+
+    async def snapshots(self, jobs: Sequence[AsyncJob], every: float) -> AsyncIterator[Snapshot]:
+        """Each job now and then every so many seconds, until all have ended, however long the queue is.
+
+        See `towline.engine.watching.streams.snapshots`.
+        """
+        async for snapshot in streams.snapshots(self._session, [job.record for job in jobs], every):
+            yield snapshot
 
     async def find(self, references: Sequence[str]) -> tuple[AsyncJob, ...]:
         """The jobs that ids, Slurm ids or names mean, without asking the cluster.

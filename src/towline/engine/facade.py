@@ -26,6 +26,7 @@ from towline.engine.submitting.submission import PATIENCE
 from towline.models.code import Code
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import UsageError
+from towline.models.event import JobEvent
 from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.secrets import Secrets
@@ -63,11 +64,16 @@ class _Loop:
 
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """The asynchronous iterator's items, one at a time."""
-        while True:
-            try:
-                yield self.wait(_next(source))
-            except StopAsyncIteration:
-                return
+        try:
+            while True:
+                try:
+                    yield self.wait(_next(source))
+                except StopAsyncIteration:
+                    return
+        finally:
+            close = getattr(source, "aclose", None)  # so that it lets go of what it holds
+            if close and not self.closed:
+                self.wait(close())
 
     def close(self) -> None:
         self.wait(self._loop.shutdown_asyncgens())
@@ -172,6 +178,13 @@ class Cluster:
         """See `AsyncCluster.jobs`."""
         return self._loop.wait(self._cluster.jobs(everything=everything))
 
+    def events(
+        self, jobs: Sequence[Job] = (), *, after: int = 0, follow: bool = False, interval: float | None = None
+    ) -> Iterator[JobEvent]:
+        """See `AsyncCluster.events`."""
+        chosen = [job.asynchronous for job in jobs]
+        return self._loop.iterate(self._cluster.events(chosen, after=after, follow=follow, interval=interval))
+
     def find(self, references: Sequence[str]) -> tuple[Job, ...]:
         """See `AsyncCluster.find`."""
         return tuple(Job(self._loop, job) for job in self._loop.wait(self._cluster.find(references)))
@@ -212,6 +225,11 @@ class Job:
     def name(self) -> str:
         """The user's name for the job."""
         return self._job.name
+
+    @property
+    def asynchronous(self) -> AsyncJob:
+        """The same job for asynchronous code in the cluster's own loop."""
+        return self._job
 
     @property
     def reference(self) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from towline.models.event import EventKind, JobEvent
 from towline.models.job import JobRecord, JobState
-from towline.models.report import Reported
 from towline.models.values import Json
 from towline.slurm.reasons import explain_reason
 
@@ -49,7 +48,7 @@ def _changes(before: JobRecord, after: JobRecord) -> Iterator[Happened]:
             },
         )
     if after.progress and after.progress != before.progress:
-        yield Happened(EventKind.PROGRESS, progress_as_json(after.progress))
+        yield Happened(EventKind.PROGRESS, after.progress.as_dict())
     if after.tasks and before.tasks and after.tasks.by_state() != before.tasks.by_state():
         counted: dict[str, Json] = {str(state): len(tasks) for state, tasks in after.tasks.by_state().items()}
         yield Happened(EventKind.TASKS, counted)
@@ -76,20 +75,6 @@ def _described(record: JobRecord) -> dict[str, Json]:
 
 def _ended_as(record: JobRecord, number: int) -> str:
     return next((each.slurm_state for each in record.attempts if each.number == number), "")
-
-
-def progress_as_json(progress: Reported) -> dict[str, Json]:
-    """The progress with what is known of it."""
-    known: dict[str, Json] = {
-        "word": progress.word,
-        "message": progress.message,
-        "epoch": progress.epoch,
-        "epochs": progress.epochs,
-        "step": progress.step,
-        "steps": progress.steps,
-        "eta": progress.eta,
-    }
-    return {**{name: value for name, value in known.items() if value not in ("", None)}, "kpi": dict(progress.kpi)}
 
 
 # --- In the store ---

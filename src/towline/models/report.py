@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from towline.models.values import Json
+
 
 @dataclass(frozen=True)
 class Reported:
@@ -34,3 +36,16 @@ class Reported:
     def over(self) -> bool:
         """Whether the job says that it has come to its end."""
         return self.word in ("SUCCESS", "FAILURE", "SKIPPED")
+
+    def as_dict(self) -> dict[str, Json]:
+        """What is known, by the names of the attributes."""
+        known: dict[str, Json] = {
+            "word": self.word,
+            "message": self.message,
+            "epoch": self.epoch,
+            "epochs": self.epochs,
+            "step": self.step,
+            "steps": self.steps,
+            "eta": self.eta,
+        }
+        return {**{name: value for name, value in known.items() if value not in ("", None)}, "kpi": dict(self.kpi)}

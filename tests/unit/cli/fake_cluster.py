@@ -171,6 +171,7 @@ class FakeCluster:
     """Why the next submission is held, each time it is tried."""
     patience: float | None = None
     stuck: bool = False
+    interval: float | None = None
     """Whether a submission never gets its answer."""
 
     def open(self, name: str | None) -> FakeCluster:
@@ -221,6 +222,13 @@ class FakeCluster:
 
     async def jobs(self, *, everything: bool = False) -> tuple[JobRecord, ...]:
         return tuple(job.record for job in self.known if everything or not job.record.state.ended)
+
+    async def watch_jobs(
+        self, *, everything: bool = False, interval: float | None = None
+    ) -> AsyncIterator[tuple[JobRecord, ...]]:
+        self.interval = interval
+        for left in range(len(self.known) + 1):
+            yield tuple(job.record for job in self.known[left:])
 
     async def find(self, references: Sequence[str]) -> tuple[FakeJob, ...]:
         return tuple(self._find(reference) for reference in references)

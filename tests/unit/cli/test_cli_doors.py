@@ -74,7 +74,7 @@ def test_the_version(towline: Towline) -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["wiat"], "Did you mean wait?"),
+        (["wiat"], "Did you mean wait"),
         (["ps", "extra"], "extra"),
         (["status"], "JOB"),
         (["logs", "x", "--tail", "-1"], "--tail"),

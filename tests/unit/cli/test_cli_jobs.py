@@ -35,8 +35,18 @@ def test_ps_lists_what_has_not_ended_and_all_with_a(towline: Towline, jobs: list
     assert [each["id"] for each in towline("ps", "-a", "--json").document["jobs"]] == [job.id for job in jobs]
 
 
+def test_ps_follows_the_list_until_no_job_is_left(towline: Towline, jobs: list[FakeJob], cluster: FakeCluster) -> None:
+    shown = towline("ps", "-w", "--interval", "5s").stdout.split("\n\n")
+    assert [len(part.strip().splitlines()) for part in shown] == [4, 3, 2]
+    assert cluster.interval == 5.0
+    lists = towline("ps", "-w", "--json").documents
+    assert [len(each["jobs"]) for each in lists] == [3, 2, 1, 0]
+    assert "2 seconds are the least" in towline("ps", "-w", "--interval", "1").stderr
+
+
 def test_ps_without_jobs_prints_nothing_into_a_pipe(towline: Towline, cluster: FakeCluster) -> None:
     assert towline("ps").stdout == ""
+    assert "No jobs that have not ended" in towline("ps").stderr
     assert towline("ps", "--json").document == {"jobs": []}
 
 
@@ -77,6 +87,7 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
         ],
         "roles": [],
         "tasks": None,
+        "progress": None,
     }
 
 

@@ -33,12 +33,10 @@ class Interest:
     Attributes:
         record: the job as it was last known here.
         files: whether its own files are looked at here, too; whoever reads its log does that anyway.
-        interval: seconds between two looks at the queue that are wanted for it.
     """
 
     record: JobRecord
     files: bool
-    interval: float
 
 
 class Poller:
@@ -54,6 +52,7 @@ class Poller:
         self._lease = Lease(session.store, session.profile.name)
         self._pace = QueuePace(self._interval, time.time())
         self._interests: list[Interest] = []
+        self._intervals: list[float] = []
         self._known: dict[str, JobRecord] = {}
         self._version: tuple[int, int] | None = None
         self._mark = 0
@@ -67,6 +66,24 @@ class Poller:
         self._trouble: TowlineError | None = None
 
     @contextlib.contextmanager
+    def attending(self, interval: float | None = None) -> Generator[None, None, None]:
+        """Take turns meanwhile, for all jobs of the cluster.
+
+        Args:
+            interval: seconds between two looks at the queue, at least `SHORTEST_INTERVAL`; else the profile's.
+        """
+        wanted = self._interval if interval is None else max(interval, SHORTEST_INTERVAL)
+        self._intervals.append(wanted)
+        self._change_interval()
+        try:
+            yield
+        finally:
+            self._intervals.remove(wanted)
+            self._change_interval()
+            if not self._intervals:
+                self._lease.release()
+
+    @contextlib.contextmanager
     def following(
         self, record: JobRecord, *, files: bool = False, interval: float | None = None
     ) -> Generator[Interest, None, None]:
@@ -75,23 +92,19 @@ class Poller:
         Args:
             record: the job as it is known.
             files: look at its own files, too, so that its end is noticed soon.
-            interval: seconds between two looks at the queue, at least `SHORTEST_INTERVAL`; else the profile's.
+            interval: as `attending` takes it.
         """
-        wanted = self._interval if interval is None else max(interval, SHORTEST_INTERVAL)
-        interest = Interest(record, files and record.tasks is None and record.task is None, wanted)
-        self._interests.append(interest)
-        self._change_interval()
-        try:
-            yield interest
-        finally:
-            self._interests.remove(interest)
-            self._change_interval()
-            if not self._interests:
-                self._lease.release()
+        interest = Interest(record, files and record.tasks is None and record.task is None)
+        with self.attending(interval):
+            self._interests.append(interest)
+            try:
+                yield interest
+            finally:
+                self._interests.remove(interest)
 
     def _change_interval(self) -> None:
-        """The shortest that is wanted counts; only whoever wants longer ones has a cluster for itself."""
-        self._pace.interval = min((each.interval for each in self._interests), default=self._interval)
+        """The shortest that is wanted counts; a longer one only when nobody here wants a shorter one."""
+        self._pace.interval = min(self._intervals, default=self._interval)
 
     async def turn(self, interest: Interest, *, soon: bool = False) -> JobRecord:
         """The job as any process knows it now, after a look at the cluster if that is due here.
@@ -103,21 +116,33 @@ class Poller:
         Raises:
             Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the last look of this process had no answer.
         """
-        now = time.time()
         if soon:
-            self._hint(now)
+            self._hint(time.time())
+        await self.keep_up()
+        return await self._current(interest)
+
+    async def keep_up(self) -> None:
+        """See that the store is as new as its readers wish: look at the cluster, if that is due here.
+
+        Raises:
+            Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the last look of this process had no answer.
+        """
         self._read()
         if not self._looking:
             self._looking = True
             try:
-                await self._look_where_due(now)
+                await self._look_where_due(time.time())
             except TowlineError as error:
                 self._trouble = error
             finally:
                 self._looking = False
         if self._trouble:
             raise self._trouble
-        return await self._current(interest)
+
+    @property
+    def heard(self) -> float:
+        """When the cluster was heard of last by any process, in seconds since 1970; 0 for never."""
+        return self._lease.turn().polled
 
     async def _look_where_due(self, now: float) -> None:
         if now >= self._files_due and any(each.files and not each.record.state.ended for each in self._interests):
@@ -212,7 +237,7 @@ class Poller:
 
     def pause(self) -> float:
         """Seconds until the next turn of each that follows a job here; with very many they are rarer."""
-        return 0.2 if self._ending else max(_TURN_SECONDS, len(self._interests) / _TURNS_PER_SECOND)
+        return 0.2 if self._ending else max(_TURN_SECONDS, len(self._intervals) / _TURNS_PER_SECOND)
 
     def close(self) -> None:
         """Leave the looking to others."""
