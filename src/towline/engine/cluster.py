@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,7 @@ from towline.engine.data.delivering import deliver_later, output_checks
 from towline.engine.data.preparing import stage_plan
 from towline.engine.data.staging import staging_jobs
 from towline.engine.events import Held, Progress, PullReport
+from towline.engine.healing.bad_nodes import avoiding, bad_nodes
 from towline.engine.images.importing import import_jobs
 from towline.engine.images.preparing import prepare
 from towline.engine.job import AsyncJob
@@ -111,6 +113,8 @@ class AsyncCluster:
         settled = await settle(self._session, spec)
         code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)
+        avoided = avoiding(spec, self.profile.partition, bad_nodes(self._session), facts)
+        spec = avoided.spec
         prepared = await prepare(self._session, spec, facts)
         staged = await stage_plan(self._session, spec, facts, known_secrets(spec, secrets))
         staged = staged.with_checks(output_checks(spec, self.profile, facts))
@@ -118,6 +122,7 @@ class AsyncCluster:
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
             plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
+        plan = replace(plan, notes=(*plan.notes, *avoided.notes))
         return await looked_at(self._session, plan) if look else plan
 
     async def submit(

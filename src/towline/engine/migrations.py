@@ -84,6 +84,18 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE attempts ADD COLUMN diagnosis TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE attempts ADD COLUMN cause TEXT NOT NULL DEFAULT '';
+    ALTER TABLE attempts ADD COLUMN evidence TEXT NOT NULL DEFAULT '';
+    ALTER TABLE attempts ADD COLUMN bad_nodes TEXT NOT NULL DEFAULT '';
+    CREATE TABLE bad_nodes (
+        cluster TEXT NOT NULL,
+        node    TEXT NOT NULL,
+        until   REAL NOT NULL,
+        why     TEXT NOT NULL,
+        PRIMARY KEY (cluster, node)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

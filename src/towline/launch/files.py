@@ -14,7 +14,7 @@ from towline.launch.rendezvous import TAO_PORT, Convention, Place
 from towline.models.array import parse_tasks
 from towline.models.secrets import Secret
 from towline.models.spec import JobSpec, LogPer, Mount
-from towline.slurm.scripts import script
+from towline.slurm.scripts import part, script
 
 LOG_DIR = "\1"
 """Stands in a step's words for the directory of the attempt, which only the supervisor knows."""
@@ -111,6 +111,7 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/settings": settings.encode(),
         "script/judge.sh": packaged("judge.sh"),
         "script/heal.sh": packaged("heal.sh"),
+        "script/past.sh": part("past.sh").encode(),
         "script/check": packaged("check.sh"),
         "script/submit": script("submit").encode(),
         **({"script/setup": f"{launch.setup}\n".encode()} if launch.setup.strip() else {}),

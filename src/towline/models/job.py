@@ -75,6 +75,10 @@ class Attempt:
         task: number of the array's task that this is about, or whose failure gave the array's code; None for others.
         diagnosis: why it ended; None while nobody has asked, or nothing was found.
         components: those of a heterogeneous job; the first one's state is the job's, and `nodes` has them all.
+        cause: class of the failure that ended it, for example `node` or `user`, see `towline.models.diagnosis`; empty
+            when it did not fail, or nobody knows.
+        evidence: the line that shows the cause.
+        bad_nodes: nodes that were found bad, comma-separated.
     """
 
     number: int = 1
@@ -93,6 +97,9 @@ class Attempt:
     task: int | None = None
     components: tuple[Component, ...] = ()
     diagnosis: Diagnosis | None = None
+    cause: str = ""
+    evidence: str = ""
+    bad_nodes: str = ""
 
 
 @dataclass(frozen=True)

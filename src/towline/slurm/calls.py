@@ -162,6 +162,24 @@ def preparation_call(place: str, name: str, submission: Submission, files: Files
     return Call("prepare", script("prepare"), args, {**setup_files(setup), **sent}, survives=True)
 
 
+def again_call(submission: Submission, end: Mapping[str, str], setup: str = "") -> Call:
+    """Submit the next attempt of a job whose last one has ended; read the answer with `towline.slurm.submission`.
+
+    Args:
+        submission: the next attempt; its command is `sbatch` with options only.
+        end: how the last one ended and what the budget is, see `scripts/again.sh`.
+        setup: the profile's shell line.
+    """
+    lines = "".join(f"{key}={_line(value)}\n" for key, value in end.items())
+    args = (submission.directory, *_attempt(submission))
+    return Call("again", script("again"), args, {**_setup(setup), "end": lines.encode()}, survives=True)
+
+
+def release_call(ids: Sequence[SlurmId], setup: str = "") -> Call:
+    """Let jobs into the queue again that Slurm holds because a node could not start them."""
+    return Call("release", script("release"), tuple(each.id for each in ids), _setup(setup), repeats=True)
+
+
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:
     """Find out what became of an attempt whose answer was lost; nothing is submitted, and a second job of it ended.
 

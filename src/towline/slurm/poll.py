@@ -108,6 +108,8 @@ class AttemptFiles:
         slurm: sbatch's answer, from `submit`.
         claim: Slurm id of the job that owns the attempt.
         start: what the supervisor wrote at its start; None before.
+        signal: what it wrote when it was told to end; None when it was not.
+        decision: what it makes of the end, see `launch.records.Decision`; None before.
         end: what the supervisor wrote at its end; None before.
         first_exit: rank that failed by itself first, as the prelude wrote it, else empty.
         awaits: what is made for the job, which has not begun.
@@ -123,6 +125,8 @@ class AttemptFiles:
     slurm: SlurmId | None = None
     claim: str = ""
     start: Mapping[str, str] | None = None
+    signal: Mapping[str, str] | None = None
+    decision: Mapping[str, str] | None = None
     end: Mapping[str, str] | None = None
     first_exit: str = ""
     awaits: tuple[Awaited, ...] = ()
@@ -340,6 +344,8 @@ def _files(frame: Frame, content: Mapping[str, str], awaits: Sequence[Awaited]) 
         slurm=_slurm_id(content.get("submit", "")),
         claim=content.get("claim", "").strip(),
         start=_pairs(content.get("start")),
+        signal=_pairs(content.get("signal")),
+        decision=_pairs(content.get("decision")),
         end=_pairs(content.get("end")),
         first_exit=content.get("exit/first", "").strip(),
         awaits=tuple(awaits),

@@ -38,6 +38,8 @@ class ScriptExit(IntEnum):
     UNCLEAR = 49
     NO_JOB = 50
     WITHDRAWN = 51
+    SPENT = 52
+    """No further attempt is due; the line `why=…` says why."""
 
 
 class Came(str, Enum):
@@ -65,6 +67,8 @@ class SubmitAnswer:
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
         space: what limits writing where it failed for lack of room; None for any other end.
+        why: why no further attempt is due (SPENT).
+        excluded: nodes that a further attempt leaves out.
         notices: what the script, sbatch and the site printed beside the answer, for people.
     """
 
@@ -76,6 +80,8 @@ class SubmitAnswer:
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
     space: Space | None = None
+    why: str = ""
+    excluded: str = ""
     notices: str = ""
 
 
@@ -94,6 +100,8 @@ def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
         unreadable=_listed(stdout, "unreadable "),
         no_images=_listed(stdout, "no-image "),
         space=parse_space(stdout) if ending is ScriptExit.NO_SPACE else None,
+        why=_value(stdout, "why"),
+        excluded=_value(stdout, "exclude"),
         notices=stderr.strip(),
     )
 
@@ -168,6 +176,7 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
     ),
     ScriptExit.NO_JOB: (SlurmRefused, "the submission ended before Slurm had the job", "Submit it again."),
     ScriptExit.WITHDRAWN: (SlurmRefused, "the submission was withdrawn before Slurm had the job", "Submit it again."),
+    ScriptExit.SPENT: (SlurmRefused, "no further attempt is due", ""),
     ScriptExit.UNCLEAR: (
         OutcomeUnknown,
         "Slurm did not say whether it has the job",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report, with_new_attempts
+from towline.engine.watching.attempts import with_new_attempts
+from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles
@@ -154,14 +155,31 @@ def test_a_job_that_was_cancelled_while_it_waited_has_no_start(nodes: str, start
 def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     earlier = AccountingRow("7", "NODE_FAIL", JobState.FAILED)
     history = JobHistory(AccountingRow("7", "RUNNING", JobState.RUNNING), (earlier,))
-    grown = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=2), None, history))
+    grown = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=2), None, history), NOW)
     assert [(each.number, each.slurm_id, each.slurm_state) for each in grown.attempts] == [
         (1, "7", "NODE_FAIL"),
         (2, "7", ""),
     ]
-    twice = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=3)))
+    twice = with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=3)), NOW)
     assert [(each.number, each.slurm_state) for each in twice.attempts] == [(1, "REQUEUED"), (2, "REQUEUED"), (3, "")]
-    assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1))) == known()
+    assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1)), NOW) == known()
+
+
+def test_an_attempt_that_the_job_submitted_has_its_own_slurm_job() -> None:
+    decision = {"class": "node", "next": "yes", "nodes": "n3", "evidence": "Xid 79"}
+    files = dataclasses.replace(RAN, newest=2, decision=decision, start={"nodes": "n3", "time": "5"})
+    later = AttemptFiles(present=True, newest=2, slurm=SlurmId("9"))
+    grown = with_new_attempts(known(), Evidence(files, queue("FAILED"), later=(later,)), NOW)
+    first, second = grown.attempts
+    assert (first.slurm_id, first.slurm_state, first.exit_code) == ("7", "FAILED", 7)
+    assert (first.cause, first.evidence, first.bad_nodes) == ("node", "Xid 79", "n3")
+    assert (second.number, second.slurm_id, second.slurm_state) == (2, "9", "")
+
+
+def test_a_duplicate_that_left_is_followed_to_the_job_that_has_the_attempt() -> None:
+    foreign = dataclasses.replace(RAN, claim="6", end=None)
+    found = conclude(known(), Evidence(foreign, None, accounted("FAILED", "120:0")), NOW)
+    assert (found.state, found.last.slurm_id) == (JobState.PENDING, "6")
 
 
 def test_a_report_of_failure_fails_a_job_that_slurm_calls_completed() -> None:

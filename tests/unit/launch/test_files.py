@@ -100,6 +100,7 @@ STATIC = {
         "roles.sh",
         "judge.sh",
         "heal.sh",
+        "past.sh",
         "check",
         "submit",
         "rules",

@@ -6,11 +6,14 @@ import dataclasses
 import time
 from collections.abc import Sequence
 
+from towline.engine.healing.bad_nodes import remember_bad_nodes
+from towline.engine.healing.going_on import go_on
 from towline.engine.outcomes import check_ending, expect_done, last_words
 from towline.engine.reasons import with_reasons
 from towline.engine.session import Session
 from towline.engine.submitting.recovery import recover, settle_contest
 from towline.engine.watching import arrays
+from towline.engine.watching.attempts import with_new_attempts
 from towline.engine.watching.verdict import (
     GRACE_SECONDS,
     Evidence,
@@ -18,7 +21,6 @@ from towline.engine.watching.verdict import (
     evidence_of,
     failed_by_report,
     slurm_id_of,
-    with_new_attempts,
 )
 from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
@@ -102,7 +104,7 @@ async def look(session: Session, records: Sequence[JobRecord]) -> Look:
         return Look(tuple(records))
     begun = time.time()
     answer = await ask(session, [_target(record) for record in alive])
-    grown = [with_new_attempts(record, evidence_of(answer, record)) for record in alive]
+    grown = [with_new_attempts(record, evidence_of(answer, record), begun) for record in alive]
     requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
     same = [new for old, new in zip(alive, grown, strict=True) if new is old]
     known |= await _learn(session, same, answer, begun)
@@ -156,6 +158,11 @@ async def _learn(
     """Write down what is known now; the result is the jobs by what names them."""
     found = [(record, evidence_of(answer, record)) for record in records]
     known = [(await _concluded(session, record, evidence, answer), evidence) for record, evidence in found]
+    known = [
+        (await go_on(session, record, after, evidence, answer.now), evidence)
+        for record, (after, evidence) in zip(records, known, strict=True)
+    ]
+    remember_bad_nodes(session, records, [record for record, _ in known])
     # A job that has ended is not looked at again, so this comes first.
     kept = await _forget_secrets(
         session, [record for record, evidence in known if evidence.files.secrets and record.task is None]

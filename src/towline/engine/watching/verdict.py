@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towline.launch.records import EndRecord, end_record
+from towline.engine.watching.endings import own_decision, own_end, with_decision, with_own_code
+from towline.launch.records import DUPLICATE, EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
 from towline.models.parts import is_remote
 from towline.models.units import duration, size
@@ -36,6 +37,7 @@ class Evidence:
         history: its rows in accounting.
         absent: whether queue and accounting both answered and neither has it.
         components: those of a heterogeneous job.
+        later: what lies in the directories of the attempts after this one, in order.
     """
 
     files: AttemptFiles
@@ -43,19 +45,22 @@ class Evidence:
     history: JobHistory | None = None
     absent: bool = False
     components: tuple[Component, ...] = ()
+    later: tuple[AttemptFiles, ...] = ()
 
 
 def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
     """The part of a poll's answer that is about one job's newest attempt."""
     files = answer.attempts.get((record.id, record.last.number, record.task), AttemptFiles())
+    following = range(record.last.number + 1, files.newest + 1)
+    later = tuple(answer.attempts.get((record.id, number, record.task), AttemptFiles()) for number in following)
     slurm = slurm_id_of(record.last, files)
     if slurm is None:
-        return Evidence(files)
+        return Evidence(files, later=later)
     row, history = answer.row(slurm), answer.history(slurm)
     queries = [answer.asked(command, slurm) for command in ("squeue", "sacct")]
     told = all(query is not None and (query.answered or query.accounting_off) for query in queries)
     absent = row is None and history is None and told
-    return Evidence(files, row, history, absent, answer.components(slurm))
+    return Evidence(files, row, history, absent, answer.components(slurm), later)
 
 
 def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
@@ -70,27 +75,6 @@ def slurm_id_of(attempt: Attempt, files: AttemptFiles) -> SlurmId | None:
     if files.slurm:
         return files.slurm
     return SlurmId(files.claim) if files.claim.isdigit() else None
-
-
-def with_new_attempts(record: JobRecord, evidence: Evidence) -> JobRecord:
-    """The job with the attempts that requeues have added: Slurm starts the same script again under the same id.
-
-    The attempt that was the newest so far has ended as accounting says, if it says so already.
-    """
-    last, newest = record.last, evidence.files.newest
-    if newest <= last.number or record.tasks is not None:  # the tasks of an array are started again one by one
-        return record
-    rows = evidence.history.earlier if evidence.history else ()
-    words = dict(zip(range(last.number, newest), (row.word for row in rows[-(newest - last.number) :]), strict=False))
-    slurm = slurm_id_of(last, evidence.files) or SlurmId("")
-    added = [
-        Attempt(number, slurm.id, slurm.cluster, task=record.task) for number in range(last.number + 1, newest + 1)
-    ]
-    ended = [
-        dataclasses.replace(attempt, slurm_state=words.get(attempt.number, "REQUEUED"), reason="")
-        for attempt in (last, *added[:-1])
-    ]
-    return dataclasses.replace(record, attempts=(*record.attempts[:-1], *ended, added[-1]))
 
 
 def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
@@ -108,7 +92,9 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
     attempt, state = _from_slurm(attempt, evidence, record.state)
     if evidence.components:
         attempt = _with_components(attempt, record.last.components, evidence.components)
-    if state.ended:
+    if state.ended and _is_duplicate(record, attempt, evidence):
+        attempt, state = Attempt(attempt.number, evidence.files.claim), JobState.PENDING
+    elif state.ended:
         attempt, state = _with_end(attempt, state, evidence)
     elif evidence.absent and (now - record.created > GRACE_SECONDS or _never_began(record, evidence)):
         return _vanished(record, attempt, evidence)
@@ -206,28 +192,27 @@ def _with_slurm_code(attempt: Attempt, row: AccountingRow) -> Attempt:
 
 def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[Attempt, JobState]:
     """The job's own record of its end, when it is this attempt's; a failed rank is never a success."""
-    end = _own_end(attempt, evidence.files)
+    attempt = with_decision(attempt, evidence.files)
+    end = own_end(attempt, evidence.files)
     if end is None:
-        return attempt, state
+        return attempt, JobState.CANCELLED if state is JobState.FAILED and _was_cancelled(evidence.files) else state
     if state is JobState.SUCCEEDED and end.code:
         state = JobState.FAILED
-    return _with_own_code(attempt, end), state
+    return with_own_code(attempt, end), state
 
 
-def _with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
-    """The command's code; there is none when the command never ran."""
-    if end.reason in _NEVER_RAN:
-        return dataclasses.replace(attempt, exit_code=None, exit_source="", failed_role=end.role)
-    return dataclasses.replace(
-        attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank, failed_role=end.role
-    )
+def _is_duplicate(record: JobRecord, attempt: Attempt, evidence: Evidence) -> bool:
+    """Whether another Slurm job has the attempt, so that this one left without running anything."""
+    files, newest = evidence.files, evidence.history.newest if evidence.history else None
+    left = newest is None or newest.exit is None or newest.exit.status == DUPLICATE
+    plain = record.task is None and record.tasks is None
+    return left and plain and files.claim.isdigit() and files.claim != attempt.slurm_id and files.start is not None
 
 
-def _own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:
+def _was_cancelled(files: AttemptFiles) -> bool:
+    """Whether a job that Slurm counts as failed found itself cancelled, or was ended for that."""
     end = end_record(files.end) if files.end else None
-    stopped = end is not None and end.verdict in ("stopped", "cancelled")
-    foreign = files.claim not in ("", attempt.slurm_id.partition("_")[0])
-    return None if end is None or stopped or foreign else end
+    return files.cancelled and (end is None or end.verdict in ("stopped", "cancelled"))
 
 
 def _never_began(record: JobRecord, evidence: Evidence) -> bool:
@@ -237,14 +222,14 @@ def _never_began(record: JobRecord, evidence: Evidence) -> bool:
 
 def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRecord:
     """A job that neither queue nor accounting has any more: its own record, else cancelled by inference."""
-    end = _own_end(attempt, evidence.files)
+    end = own_end(attempt, evidence.files)
     if end is None:
         note = "cancelled (inferred: Slurm has forgotten the job and it left no end)"
         state, note = JobState.CANCELLED, "" if _never_began(record, evidence) else note
     else:
         state = JobState.FAILED if end.code else JobState.SUCCEEDED
         note = "Slurm has forgotten the job; this is its own record"
-        attempt = _with_own_code(attempt, end)
+        attempt = with_own_code(attempt, end)
     return dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt), note=note)
 
 
@@ -276,9 +261,12 @@ def waits_for(awaited: Awaited) -> str:
 
 
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
-    special = ENDS.get(attempt.slurm_state) or ENDS.get(attempt.reason)
-    if special:
-        return special
+    told = own_decision(evidence.files)
+    why = told.why if told and told.cause not in ("user", "done") and not told.next else ""
+    special = ENDS.get(attempt.slurm_state) or ENDS.get(attempt.reason) or ""
+    if special or why:
+        failure = end_record(evidence.files.end) if evidence.files.end and not special else None
+        return "; ".join(dict.fromkeys(filter(None, (special, _failure_note(failure) if failure else "", why))))
     if state is JobState.FAILED and attempt.slurm_state == "FAILED" and not evidence.files.end:
         return _unrecorded(evidence.files)
     end = end_record(evidence.files.end) if evidence.files.end else None
@@ -291,9 +279,6 @@ def _failure_note(end: EndRecord) -> str:
     if end.reason == "exit" and end.code:
         return f"role {end.role} failed first, on its rank {end.rank}, and the others were ended"
     return f"role {end.role}: {_FAILURES.get(end.reason, 'it failed first, and the others were ended')}"
-
-
-_NEVER_RAN = frozenset({"no-container", "launch"})
 
 
 def _unrecorded(files: AttemptFiles) -> str:
@@ -317,6 +302,8 @@ ENDS = {
 """Slurm's words for states and reasons that tell why a job ended, for people."""
 
 _FAILURES = {
+    "check": "a node did not have the GPUs that were asked for, so that the command was not started",
+    "time": "its walltime was over",
     "no-container": "the container did not start: the task found itself on the bare node",
     "launch": "no rank ever ran its command; the container or the launch failed (see the log)",
     "lost": "a rank ended without a record of it",

@@ -6,47 +6,13 @@
 # Files: attempts/<n>/ decision, wanted, checkpoint (see launch/records.py); of a task of an array in its own directory.
 # script/heal sets heal_… (see launch/healing.py).
 
+# shellcheck source=src/towline/slurm/scripts/past.sh
+. "$TOWLINE_JOB_DIR/script/past.sh"
+
 tl_part=${tl_task:+/task-$tl_task}
 tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
 tl_tab=$(printf '\t')
 tl_class='' tl_why='' tl_nodes='' tl_next=no tl_progress='' tl_evidence=''
-
-# --- What earlier attempts have cost ---
-
-# field NAME FILE: the value of the line NAME=… there.
-field() {
-    sed -n "s/^$1=//p" "$2" 2>/dev/null | head -n 1
-}
-
-# joined LIST…: lists of node names as one; jobs can write where they come from.
-joined() {
-    printf '%s\n' "$@" | tr -cd 'A-Za-z0-9._,\n[]-' | tr '\n' ',' | sed -e 's/,,*/,/g' -e 's/^,//' -e 's/,$//'
-}
-
-# Sets how many new starts faults have cost so far, how many ends in a row came without progress, and which nodes were
-# found bad. An attempt without a decision was ended by Slurm, or with its node.
-count_past() {
-    tl_faults=0 tl_idle=0 tl_bad='' tl_each=1
-    while [ "$tl_each" -lt "$number" ]; do
-        tl_was=$TOWLINE_JOB_DIR/attempts/$tl_each$tl_part/decision
-        tl_bad=$(joined "$tl_bad" "$(field nodes "$tl_was")")
-        tally "$(field class "$tl_was")/$(field progress "$tl_was")"
-        tl_each=$((tl_each + 1))
-    done
-}
-
-# tally CLASS/PROGRESS
-tally() {
-    case $1 in
-    paused/*) return ;;
-    time/yes) tl_idle=0 ;;
-    time/*) tl_idle=$((tl_idle + 1)) ;;
-    ambiguous/yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
-    ambiguous/*) tl_idle=$((tl_idle + 1)) tl_faults=$((tl_faults + 1)) ;;
-    */yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
-    *) tl_faults=$((tl_faults + 1)) ;;
-    esac
-}
 
 # --- Checkpoints ---
 
@@ -196,7 +162,7 @@ check_nodes() {
     [ "${heal_gpus:-0}" -gt 0 ] || return 0
     rm -rf "$own_dir/checks"
     mkdir "$own_dir/checks" 2>/dev/null || return 0
-    in_time 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
+    within 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
         /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.log" 2>&1
     tl_answers=0
     for tl_node in "$own_dir"/checks/*; do
@@ -243,22 +209,13 @@ check_again() {
     tl_class=node tl_retry=yes
 }
 
-in_time() {
-    if command -v timeout >/dev/null 2>&1; then
-        timeout "$@"
-    else
-        shift
-        "$@"
-    fi
-}
-
 # --- Whether to go on ---
 
 # decide_next: writes down what the end means and whether there is a next attempt, before anything is done about it.
 decide_next() {
     classify
     see_progress
-    count_past
+    count_past "$TOWLINE_JOB_DIR" "$number" "$tl_part"
     tl_next=no tl_why=''
     case $tl_class in
     'done' | cancelled | stopped) ;;
@@ -289,18 +246,11 @@ may_go_on() {
         tl_why='the job forbids new starts (restart: never)'
     elif { [ "$tl_class" = 'time' ] || [ "$tl_retry" = resume ]; } && [ -z "$heal_checkpoints$heal_exit_code" ]; then
         tl_why='it does not say how it can resume (see resume in the job'"'"'s description)'
-    elif [ "$tl_class" != 'time' ] && [ "$tl_faults" -ge "$heal_retries" ]; then
-        tl_why="it was started again as often as allowed ($heal_retries times)"
-    elif is_stuck; then
-        tl_why="it made no progress in $((tl_idle + 1)) starts in a row"
     else
-        return 0
+        has_budget "$heal_retries" "$heal_patience"
+        return
     fi
     return 1
-}
-
-is_stuck() {
-    case $tl_class in 'time' | ambiguous) [ "$tl_progress" != yes ] && [ "$tl_idle" -ge "$heal_patience" ] ;; *) return 1 ;; esac
 }
 
 note_decision() {
@@ -317,13 +267,13 @@ memory_words() {
 
 # sacct_peak: the largest resident size of a task so far, as Slurm's samples have it.
 sacct_peak() {
-    in_time 10 sstat --noheader --parsable2 --allsteps --format=MaxRSS --jobs="$SLURM_JOB_ID" 2>/dev/null </dev/null |
+    within 10 sstat --noheader --parsable2 --allsteps --format=MaxRSS --jobs="$SLURM_JOB_ID" 2>/dev/null </dev/null |
         sort -h | tail -n 1
 }
 
 # leave_if_spent: Slurm itself starts a job again without counting; the budget holds all the same.
 leave_if_spent() {
-    count_past
+    count_past "$TOWLINE_JOB_DIR" "$number" "$tl_part"
     [ "$tl_faults" -gt "$heal_retries" ] || return 0
     tl_class=ambiguous tl_why="it was started again as often as allowed ($heal_retries times)"
     say "$tl_why"
@@ -339,25 +289,9 @@ start_next() {
     [ "$tl_next" = yes ] || return 0
     # Somebody else has taken this attempt for dead, and was faster.
     [ ! -d "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" ] || return 0
-    choose_exclusion
+    choose_exclusion "$TOWLINE_JOB_DIR/script/batch" "$heal_exclude" "$tl_bad" "$tl_nodes"
     say "attempt $number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
     requeue_itself || submit_itself || want
-}
-
-# choose_exclusion: every node that was found bad; but where too few others are left, the job had better run on one of
-# these than never.
-choose_exclusion() {
-    for tl_exclude in "$(joined "$heal_exclude" "$tl_bad" "$tl_nodes")" "$(joined "$heal_exclude" "$tl_nodes")"; do
-        ! leaves_too_few || continue
-        return
-    done
-    tl_exclude=$heal_exclude
-}
-
-leaves_too_few() {
-    [ "$tl_exclude" != "$heal_exclude" ] || return 1
-    in_time 30 sbatch --test-only "--exclude=$tl_exclude" ${heal_depends:+--dependency=} "$TOWLINE_JOB_DIR/script/batch" \
-        2>&1 </dev/null | grep -q -i -e 'node configuration is not available' -e 'Invalid node name'
 }
 
 want() {
@@ -370,7 +304,7 @@ want() {
 requeue_itself() {
     [ -z "$told" ] && command -v scontrol >/dev/null 2>&1 || return 1
     trap 'told=1' TERM
-    in_time 60 scontrol requeue "$SLURM_JOB_ID" >"$own_dir/.requeue" 2>&1 </dev/null || return 1
+    within 60 scontrol requeue "$SLURM_JOB_ID" >"$own_dir/.requeue" 2>&1 </dev/null || return 1
     tl_tries=0
     while [ -n "$tl_exclude" ] && [ "$tl_tries" -lt 20 ]; do
         ! scontrol update "JobId=$SLURM_JOB_ID" "ExcNodeList=$tl_exclude" >/dev/null 2>&1 </dev/null || break

@@ -11,6 +11,8 @@ ScriptName = Literal[
     "facts",
     "look",
     "stage",
+    "again",
+    "release",
     "submit",
     "find",
     "poll",
@@ -47,6 +49,11 @@ def filled(text: str) -> str:
 def script(name: ScriptName) -> str:
     """The script as one self-contained text: where it reads a file beside it, that file is written into it."""
     return _SHEBANG + filled(_body(f"{name}.sh"))
+
+
+def part(file: str) -> str:
+    """A file that scripts read, for a script that finds it beside itself."""
+    return _SHEBANG + _body(file)
 
 
 def _body(file: str) -> str:

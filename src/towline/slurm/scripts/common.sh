@@ -7,6 +7,7 @@
 #   46 the job is cancelled                47 another submission is going on
 #   48 sbatch refused                      49 whether there is a job is not known
 #   50 there is no job of this attempt     51 nor will there be: the submission is withdrawn
+#   52 no further attempt is due
 
 umask 077
 tl_locale=${LC_ALL-none}

@@ -112,7 +112,7 @@ account() {
     answer
 }
 
-# look JOB ATTEMPT TASK: heads for the job, and the list of files to show. Links and devices are a job's tricks.
+# look JOB ATTEMPT TASK: heads for the attempt and those after it, and the list of files to show.
 look() {
     tl_dir=$tl_root/jobs/$1
     tl_of=
@@ -123,14 +123,27 @@ look() {
         tl_newest=$tl_next
         tl_next=$((tl_next + 1))
     done
-    tl_present=no tl_cancelled=no tl_secrets=no tl_contested=no
+    tl_present=no tl_cancelled=no tl_secrets=no
     [ -d "$tl_dir" ] && tl_present=yes
     if [ -e "$tl_dir/cancelled" ] || [ -e "$tl_dir/cancelled-$3" ]; then tl_cancelled=yes; fi
     [ -e "$tl_dir/secrets" ] && tl_secrets=yes
+    describe "$1" "$2" "$3"
+    tl_next=$2
+    while [ "$tl_next" -lt "$tl_newest" ]; do
+        tl_next=$((tl_next + 1))
+        describe "$1" "$tl_next" "$3"
+    done
+    if [ "$3" != - ]; then return; fi
+    if [ -f "$tl_dir/attempts/$2/start" ]; then report "$1" "$2"; else awaited "$1"; fi
+}
+
+# describe JOB ATTEMPT TASK: one attempt of look's. Links and devices are a job's tricks.
+describe() {
+    tl_contested=no
     # Two claims may have made two jobs; see single_out in attempt.sh.
     [ -e "$tl_dir/attempts/$2/submitter.2" ] && [ ! -e "$tl_dir/attempts/$2/single" ] && tl_contested=yes
     printf '@job %s %s %s %s %s %s %s %s\n' "$1" "$2" "$3" "$tl_present" "$tl_cancelled" "$tl_newest" "$tl_secrets" "$tl_contested"
-    for tl_file in submit claim start end exit/first; do
+    for tl_file in submit claim start signal decision end exit/first; do
         case $tl_file in
         submit | claim) tl_path=$tl_dir/attempts/$2/$tl_file ;; # of the whole array
         *) tl_path=$tl_dir/attempts/$2$tl_of/$tl_file ;;
@@ -139,8 +152,6 @@ look() {
             printf '%s %s %s %s %s\n' "$1" "$2" "$3" "$tl_file" "$tl_path" >>./shown
         fi
     done
-    if [ "$3" != - ]; then return; fi
-    if [ -f "$tl_dir/attempts/$2/start" ]; then report "$1" "$2"; else awaited "$1"; fi
 }
 
 # awaited JOB: how the things are doing that are made for a job which has not begun.

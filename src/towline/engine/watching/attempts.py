@@ -1,0 +1,67 @@
+"""The attempts that a job has had since it was last looked at. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+
+from towline.engine.watching.endings import described
+from towline.engine.watching.verdict import Evidence, conclude, slurm_id_of
+from towline.models.job import Attempt, JobRecord
+from towline.slurm.parse import SlurmId
+from towline.slurm.poll import AttemptFiles
+
+
+def with_new_attempts(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
+    """The job with the attempts that came since: started again by Slurm under the same id, or submitted by the job.
+
+    An attempt that was started again has ended as accounting says, if it says so already; one with a job of its own as
+    that job has.
+
+    Args:
+        record: the job as it was known before.
+        evidence: what the poll saw of the attempt that was its newest.
+        now: seconds since 1970 on this machine's clock.
+    """
+    last, newest = record.last, evidence.files.newest
+    if newest <= last.number or record.tasks is not None:  # the tasks of an array are started again one by one
+        return record
+    files = dict(zip(range(last.number, newest + 1), (evidence.files, *evidence.later), strict=False))
+    attempts = _identified(last, newest, files, record.task)
+    again = [each.number for each, following in pairwise(attempts) if _same(each, following)]
+    rows = evidence.history.earlier if evidence.history else ()
+    words = dict(zip(again, (row.word for row in rows[-len(again) :]), strict=False)) if again else {}
+    ended: list[Attempt] = []
+    for attempt in attempts[:-1]:
+        own = files.get(attempt.number, AttemptFiles())
+        if attempt.number in again:
+            over = dataclasses.replace(attempt, slurm_state=words.get(attempt.number, "REQUEUED"), reason="")
+        elif attempt.number == last.number:
+            over = _of_own_job(record, evidence, now)
+        else:
+            over = dataclasses.replace(attempt, slurm_state="FAILED")
+        ended.append(described(over, own))
+    return dataclasses.replace(record, attempts=(*record.attempts[:-1], *ended, attempts[-1]))
+
+
+def _identified(last: Attempt, newest: int, files: dict[int, AttemptFiles], task: int | None) -> list[Attempt]:
+    """The attempts with Slurm's ids: what their files say, else that of the one before."""
+    found: list[Attempt] = []
+    slurm = SlurmId("")
+    for number in range(last.number, newest + 1):
+        attempt = last if number == last.number else Attempt(number, task=task)
+        slurm = slurm_id_of(attempt, files.get(number, AttemptFiles())) or slurm
+        found.append(dataclasses.replace(attempt, slurm_id=slurm.id, slurm_cluster=slurm.cluster))
+    return found
+
+
+def _same(one: Attempt, other: Attempt) -> bool:
+    return (one.slurm_id, one.slurm_cluster) == (other.slurm_id, other.slurm_cluster)
+
+
+def _of_own_job(record: JobRecord, evidence: Evidence, now: float) -> Attempt:
+    """The attempt as its Slurm job says; it has failed, even if Slurm has not noticed yet."""
+    over = conclude(record, evidence, now)
+    if over.state.ended:
+        return over.last
+    return dataclasses.replace(over.last, slurm_state="FAILED", reason="")

@@ -1,0 +1,51 @@
+#!/bin/sh
+# again.sh DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…: the attempt before NUMBER has ended, says Slurm; submit
+# attempt NUMBER, if that one's own decision does not say no and the budget allows it.
+# ./end has lines `class=` and `nodes=` (how the attempt ended, for one without a decision, and which nodes were bad),
+# `retries=` and `patience=` (the budget), `always=` (nodes that the spec leaves out) and `further=` (known from other jobs).
+# Prints `exclude=…` before what submit_attempt prints, or `why=…` (exit code 52).
+# shellcheck source=src/towline/slurm/scripts/common.sh
+. ./common.sh
+# shellcheck source=src/towline/slurm/scripts/lookup.sh
+. ./lookup.sh
+# shellcheck source=src/towline/slurm/scripts/space.sh
+. ./space.sh
+# shellcheck source=src/towline/slurm/scripts/attempt.sh
+. ./attempt.sh
+# shellcheck source=src/towline/slurm/scripts/past.sh
+. ./past.sh
+
+# decide: the ended attempt's own decision stands; without one it is written down here, so that it counts from now on.
+decide() {
+    tl_file=$tl_last/decision
+    if [ -f "$tl_file" ] && [ "$(field class "$tl_file")" != stopped ]; then
+        tl_class=$(field class "$tl_file") tl_nodes=$(field nodes "$tl_file")
+        [ "$(field next "$tl_file")" = yes ] || stop "$(field why "$tl_file")"
+        return
+    fi
+    tl_why='' tl_next=yes
+    has_budget "$(field retries ./end)" "$(field patience ./end)" || tl_next=no
+    mkdir -p "$tl_last"
+    {
+        printf 'class=%s\nnext=%s\nwhy=%s\nnodes=%s\nprogress=\nevidence=\ntime=%s\n' "$tl_class" "$tl_next" "$tl_why" \
+            "$tl_nodes" "$(date +%s)" >"$tl_last/.decision.$$" && mv -f "$tl_last/.decision.$$" "$tl_file"
+    } 2>./make.err || write_failed ./make.err
+    [ "$tl_next" = yes ] || stop "$tl_why"
+}
+
+stop() {
+    printf 'why=%s\n' "$1"
+    exit 52
+}
+
+tl_dir=$1 tl_last=$1/attempts/$(($2 - 1)) tl_progress=''
+tl_class=$(field class ./end) tl_nodes=$(field nodes ./end)
+find_slurm
+refuse_if_cancelled
+count_past "$1" "$(($2 - 1))" ''
+decide
+choose_exclusion "$1/script/batch" "$(field always ./end)" "$(joined "$tl_bad" "$(field further ./end)")" "$tl_nodes"
+printf 'exclude=%s\n' "$tl_exclude"
+tl_logs=$(printf '%s' "$1/attempts/$2" | sed 's/%/%%/g')
+submit_attempt "$@" "--job-name=$3" "--output=$tl_logs/main.out" "--error=$tl_logs/main.err" \
+    ${tl_exclude:+"--exclude=$tl_exclude"} "$1/script/batch" "$2"

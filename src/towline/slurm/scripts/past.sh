@@ -1,0 +1,83 @@
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154  # who reads this file reads and sets these
+# What earlier attempts of a job have cost, from their decisions (launch/records.py). Read by the supervisor on the node, and
+# by again.sh on a login host: both come to the same end.
+
+# field NAME FILE: the value of the line NAME=… there.
+field() {
+    sed -n "s/^$1=//p" "$2" 2>/dev/null | head -n 1
+}
+
+# joined LIST…: lists of node names as one; jobs can write where they come from.
+joined() {
+    printf '%s\n' "$@" | tr -cd 'A-Za-z0-9._,\n[]-' | tr '\n' ',' | sed -e 's/,,*/,/g' -e 's/^,//' -e 's/,$//'
+}
+
+# within SECONDS COMMAND…
+within() {
+    if command -v timeout >/dev/null 2>&1; then
+        timeout "$@"
+    else
+        shift
+        "$@"
+    fi
+}
+
+# count_past DIR NUMBER PART: sets how many new starts faults have cost before attempt NUMBER, how many ends in a row came
+# without progress, and which nodes were found bad. An attempt without a decision was ended by Slurm, or with its node.
+count_past() {
+    tl_faults=0 tl_idle=0 tl_bad='' tl_each=1
+    while [ "$tl_each" -lt "$2" ]; do
+        tl_was=$1/attempts/$tl_each$3/decision
+        tl_bad=$(joined "$tl_bad" "$(field nodes "$tl_was")")
+        tally "$(field class "$tl_was")/$(field progress "$tl_was")"
+        tl_each=$((tl_each + 1))
+    done
+}
+
+# tally CLASS/PROGRESS
+tally() {
+    case $1 in
+    paused/*) return ;;
+    time/yes) tl_idle=0 ;;
+    time/*) tl_idle=$((tl_idle + 1)) ;;
+    ambiguous/yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
+    ambiguous/*) tl_idle=$((tl_idle + 1)) tl_faults=$((tl_faults + 1)) ;;
+    */yes) tl_idle=0 tl_faults=$((tl_faults + 1)) ;;
+    *) tl_faults=$((tl_faults + 1)) ;;
+    esac
+}
+
+# has_budget RETRIES PATIENCE: whether an end of class tl_class with tl_progress may cost one more start; else sets why not.
+has_budget() {
+    if [ "$tl_class" = paused ]; then
+        return 0
+    elif [ "$tl_class" != 'time' ] && [ "$tl_faults" -ge "$1" ]; then
+        tl_why="it was started again as often as allowed ($1 times)"
+    elif is_idle && [ "$tl_idle" -ge "$2" ]; then
+        tl_why="it made no progress in $((tl_idle + 1)) starts in a row"
+    else
+        return 0
+    fi
+    return 1
+}
+
+is_idle() {
+    case $tl_class in 'time' | ambiguous) [ "$tl_progress" != yes ] ;; *) return 1 ;; esac
+}
+
+# choose_exclusion BATCH ALWAYS EARLIER NOW: sets tl_exclude to every node that was found bad; but where too few others are
+# left, the job had better run on one of these than never.
+choose_exclusion() {
+    for tl_exclude in "$(joined "$2" "$3" "$4")" "$(joined "$2" "$4")"; do
+        ! leaves_too_few "$1" "$2" || continue
+        return
+    done
+    tl_exclude=$2
+}
+
+leaves_too_few() {
+    [ "$tl_exclude" != "$2" ] || return 1
+    within 30 sbatch --test-only "--exclude=$tl_exclude" "$1" 2>&1 </dev/null |
+        grep -q -i -e 'node configuration is not available' -e 'Invalid node name'
+}
