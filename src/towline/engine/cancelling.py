@@ -23,6 +23,9 @@ from towline.slurm.submission import ScriptExit, environment_error
 CONFIRM_SECONDS = 60.0
 """How long the end of a cancelled job is awaited: tasks have KillWait (slurm.conf(5), 30 s by default) to stop."""
 
+AGAIN_SECONDS = 10.0
+"""After so long Slurm is told again to end a job that has not ended."""
+
 
 async def cancel(session: Session, record: JobRecord, *, confirm: bool = True) -> JobRecord:
     """Cancel a job, and look until it has ended or `CONFIRM_SECONDS` have passed; once without `confirm`.
@@ -72,8 +75,13 @@ def _withdrawn(session: Session, record: JobRecord) -> JobRecord:
 
 async def _confirmed(session: Session, record: JobRecord, patience: float) -> JobRecord:
     pace, until = Pace(0.2, 5.0), time.monotonic() + patience
+    again = time.monotonic() + AGAIN_SECONDS
     while True:
         (record,) = await observation.poll(session, [record])
         if record.state.ended or time.monotonic() >= until:
             return record
+        if time.monotonic() > again:
+            # A job that was just being put back into the queue came back after it was told to end.
+            await _tell(session, record)
+            again = time.monotonic() + AGAIN_SECONDS
         await asyncio.sleep(pace.quiet())

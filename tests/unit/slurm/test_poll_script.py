@@ -219,18 +219,23 @@ def test_what_an_attempt_wrote(watch: Watch) -> None:
         exit__first="2\n",
     )
     (watch.root / "jobs" / "j1" / "cancelled").touch()
-    (path.parent / "3").mkdir()
+    watch.attempt("j1", 3, submit="42\n")
+    watch.attempt("j1", 5, claim="43\n")
+    (path.parent / "4").mkdir()
+    (path.parent / "6").mkdir()  # its submission was refused
     answer = watch.poll(at("j1", attempt=2), at("j2"))
     assert answer.attempts["j1", 2, None] == AttemptFiles(
         present=True,
         cancelled=True,
-        newest=3,
+        newest=5,
         slurm=SlurmId("41", "gpu"),
         claim="41",
         start={"slurm_id": "41", "host": "node1"},
         end={"code": "7", "verdict": "failed", "rank": "2"},
         first_exit="2",
     )
+    assert answer.attempts["j1", 3, None].slurm == SlurmId("42")
+    assert answer.attempts["j1", 5, None].claim == "43"
     assert answer.attempts["j2", 1, None] == AttemptFiles()
     assert watch.slurm.calls("squeue") == []
 
@@ -316,6 +321,7 @@ def test_one_task_has_files_of_its_own_and_the_arrays_claim(watch: Watch) -> Non
     for number in (1, 2):
         own = path.parent / str(number) / "task-3"
         (own / "exit").mkdir(parents=True)
+        (own / "start").write_text("slurm_id=7_3\n")
         (own / "end").write_text(f"code={number}\nverdict=failed\n")
     (path.parents[1] / "cancelled-3").touch()
     answer = watch.poll(PollTarget("j1", 1, SlurmId("7_3"), 3), PollTarget("j1", 1, SlurmId("7_4"), 4))

@@ -196,6 +196,9 @@ def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[At
     end = own_end(attempt, evidence.files)
     if end is None:
         return attempt, JobState.CANCELLED if state is JobState.FAILED and _was_cancelled(evidence.files) else state
+    told = own_decision(evidence.files)
+    if state is JobState.FAILED and evidence.files.cancelled and told and told.next:
+        return with_own_code(attempt, end), JobState.CANCELLED  # between two attempts
     if state is JobState.SUCCEEDED and end.code:
         state = JobState.FAILED
     return with_own_code(attempt, end), state

@@ -305,6 +305,8 @@ requeue_itself() {
     [ -z "$told" ] && command -v scontrol >/dev/null 2>&1 || return 1
     trap 'told=1' TERM
     within 60 scontrol requeue "$SLURM_JOB_ID" >"$own_dir/.requeue" 2>&1 </dev/null || return 1
+    # Whoever cancels the job at this moment may have found it ended, and now it is pending.
+    ! is_cancelled || scancel "$SLURM_JOB_ID" >/dev/null 2>&1 </dev/null
     tl_tries=0
     while [ -n "$tl_exclude" ] && [ "$tl_tries" -lt 20 ]; do
         ! scontrol update "JobId=$SLURM_JOB_ID" "ExcNodeList=$tl_exclude" >/dev/null 2>&1 </dev/null || break

@@ -120,7 +120,7 @@ look() {
     tl_newest=0
     tl_next=$2
     while [ -d "$tl_dir/attempts/$tl_next$tl_of" ]; do
-        tl_newest=$tl_next
+        if [ "$tl_next" -eq "$2" ] || has_job "$tl_dir/attempts/$tl_next"; then tl_newest=$tl_next; fi
         tl_next=$((tl_next + 1))
     done
     tl_present=no tl_cancelled=no tl_secrets=no
@@ -135,6 +135,11 @@ look() {
     done
     if [ "$3" != - ]; then return; fi
     if [ -f "$tl_dir/attempts/$2/start" ]; then report "$1" "$2"; else awaited "$1"; fi
+}
+
+# has_job DIR: whether Slurm has had this attempt. A submission that was refused leaves its directory.
+has_job() {
+    [ -e "$1$tl_of/start" ] || { [ -z "$tl_of" ] && { [ -e "$1/submit" ] || [ -e "$1/claim" ]; }; }
 }
 
 # describe JOB ATTEMPT TASK: one attempt of look's. Links and devices are a job's tricks.

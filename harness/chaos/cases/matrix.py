@@ -1,0 +1,101 @@
+"""Every fault of the matrix for real, with a client that lives beside the job and with none until all is over."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness.chaos.healing.play import Play, Unmet
+from harness.chaos.healing.rows import Row, rows
+from harness.chaos.registry import Run, Story, chaos
+from harness.lab import lab_environment
+from towline.lab import Lab
+
+DOCS = Path(__file__).parents[3] / "docs" / "healing.md"
+HEAD = "| what is broken | a client is there | nobody is there |\n|---|---|---|\n"
+
+
+@chaos("matrix", runs=2 * len(rows()))
+@contextmanager
+def matrix() -> Generator[Story]:
+    """Each fault with and without a living client; a whole run writes the table in docs/healing.md."""
+    with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch)) as env:
+        yield _Matrix(rows(), env, Path(scratch))
+
+
+@chaos("matrix-short", runs=2 * sum(each.short for each in rows()))
+@contextmanager
+def matrix_short() -> Generator[Story]:
+    """The faults of the matrix that take least time."""
+    with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch)) as env:
+        yield _Matrix([each for each in rows() if each.short], env, Path(scratch))
+
+
+class _Matrix(Story):
+    def __init__(self, chosen: Sequence[Row], env: dict[str, str], scratch: Path) -> None:
+        self._rows = list(chosen)
+        self._env = env
+        self._scratch = scratch
+        self._lab = Lab.default()
+        self._told: dict[tuple[str, bool], str] = {}
+
+    def play(self, run: Run) -> Sequence[str]:
+        row, alive = self._rows[(run.number - 1) // 2], run.number % 2 == 1
+        # What one job has learnt of a node is not for the next.
+        env = {**self._env, "TOWLINE_STATE_DIR": str(self._scratch / f"state-{run.number}")}
+        play, begun = Play(self._lab, env, alive), time.monotonic()
+        where = f"{row.name} ({'with' if alive else 'without'} a client)"
+        try:
+            with play.undo:
+                row.play(play)
+                job = play.end()
+                found = [*_violations(row, job), *play.overlaps()]
+        except Unmet as error:
+            return [f"{where}: {error}"]
+        finally:
+            if play.waiter and play.waiter.poll() is None:
+                play.waiter.kill()
+                play.waiter.communicate()
+            if play.job:
+                play.towline("cancel", play.job["id"], check=False)
+        run.seen[job["state"]] += 1
+        self._told[row.name, alive] = _told(job, time.monotonic() - begun)
+        return [f"{where}: {sentence}: {_told(job, 0)}, {job['note']} ({job['id']})" for sentence in found]
+
+    def settle(self) -> Sequence[str]:
+        if (
+            any((row.name, alive) not in self._told for row in self._rows for alive in (True, False))
+            or not DOCS.exists()
+        ):
+            return []
+        text = DOCS.read_text()
+        if HEAD not in text or len(self._rows) < len(rows()):
+            return []
+        before, _, after = text.partition(HEAD)
+        rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
+        lines = [f"| {row.name} | {self._told[row.name, True]} | {self._told[row.name, False]} |" for row in self._rows]
+        DOCS.write_text(before + HEAD + "\n".join(lines) + rest)
+        return []
+
+
+def _violations(row: Row, job: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    causes = tuple(each["cause"] for each in job["attempts"] if each["cause"])
+    if job["state"] != row.state:
+        found.append(f"it must be {row.state}")
+    if len(job["attempts"]) not in row.attempts:
+        found.append(f"it must have {' or '.join(map(str, row.attempts))} attempts")
+    if row.causes is not None and causes != row.causes:
+        found.append(f"the causes must be {', '.join(row.causes)}")
+    return found
+
+
+def _told(job: dict[str, Any], seconds: float) -> str:
+    causes = ", ".join(each["cause"] for each in job["attempts"] if each["cause"])
+    count = len(job["attempts"])
+    told = f"{job['state']}, {count} attempt{'s' if count > 1 else ''}{f' ({causes})' if causes else ''}"
+    return f"{told}, {seconds:.0f} s" if seconds else told

@@ -1,0 +1,1 @@
+"""Jobs that are broken on purpose, and what became of them."""

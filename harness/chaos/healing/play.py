@@ -1,0 +1,163 @@
+"""One job under a fault, with a client that lives beside it or with none until all is over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from harness.lab import TOWLINE
+from towline.lab import Lab
+from towline.lab.layout import ALICE
+
+PATIENCE = 180.0
+"""Seconds until something that must come has come; the lab's machine may be slow."""
+TICKS = (
+    'f=$TOWLINE_RESULTS_DIR/ticks-$TOWLINE_ATTEMPT; i=0; while [ "$i" -lt "$n" ]; do '
+    'date +%s%N >>"$f"; sleep 0.5; i=$((i + 1)); done'
+)
+"""Work that leaves a time every half second, `n` times."""
+
+
+class Unmet(Exception):
+    """Something that must come did not come."""
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
+    """Wait until the condition holds.
+
+    Raises:
+        Unmet: it did not within so many seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Unmet(f"after {seconds:g} s still not: {what}")
+        time.sleep(0.5)
+
+
+@dataclass
+class Play:
+    """A job and what is done to it.
+
+    Attributes:
+        lab: the lab.
+        env: the environment of `towline`.
+        alive: whether a client follows the job from its submission on; else nobody looks until `end`.
+        job: the job as `towline run --json` gave it.
+        waiter: the client that follows.
+        undo: what is to be taken back afterwards.
+    """
+
+    lab: Lab
+    env: dict[str, str]
+    alive: bool
+    job: dict[str, Any] = field(default_factory=dict[str, Any])
+    waiter: subprocess.Popen[str] | None = None
+    undo: ExitStack = field(default_factory=ExitStack)
+
+    # --- What a user does ---
+
+    def submit(self, *words: str, first: int = 600, later: int = 2, command: str = "") -> None:
+        """Submit a job that works for `first` half seconds at first and for `later` ones after a new start."""
+        text = command or f'n={later}; [ "$TOWLINE_ATTEMPT" != 1 ] || n={first}; {TICKS}'
+        options = [word for word in words if word]
+        done = self.towline("run", "--detach", "--json", "--name", "chaos", *options, "--", "sh", "-c", text)
+        self.job = json.loads(done)["job"]
+        if self.alive:
+            self.follow()
+
+    def follow(self) -> None:
+        """Have a client wait for the job."""
+        pipe = subprocess.PIPE
+        self.waiter = subprocess.Popen(
+            [TOWLINE, "wait", self.job["id"]],
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
+
+    def towline(self, *words: str, check: bool = True) -> str:
+        """What a command prints."""
+        done = subprocess.run(
+            [TOWLINE, *words], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if check and done.returncode:
+            raise Unmet(f"towline {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def status(self) -> dict[str, Any]:
+        """The job as `towline status` has it."""
+        found: dict[str, Any] = json.loads(self.towline("status", "--json", self.job["id"]))["jobs"][0]
+        return found
+
+    def end(self) -> dict[str, Any]:
+        """The job once it is over, waited for by the client that lives, or by one that comes back now."""
+        if self.waiter is None:
+            until(self._has_gone, "the job has left the queue")
+            self.follow()
+        assert self.waiter is not None
+        try:
+            self.waiter.communicate(timeout=2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Unmet(f"still {json.dumps(self.status())}") from None
+        return self.status()
+
+    # --- What is seen on the cluster itself ---
+
+    def ask(self, script: str, host: str = "login1") -> str:
+        """What a shell script of the user prints there."""
+        return self.lab.run_on(host, ["sh", "-c", script], user=ALICE.name, timeout=60).stdout
+
+    def read(self, name: str) -> str:
+        """A file of the job directory; empty when it is not there."""
+        return self.ask(f"cat '{self.job['directory']}'/{name} 2>/dev/null")
+
+    def started(self, attempt: int = 1) -> str:
+        """The nodes of an attempt, once its work has begun."""
+        until(lambda: bool(self.read(f"results/ticks-{attempt}")), f"attempt {attempt} works")
+        return next(
+            line.partition("=")[2]
+            for line in self.read(f"attempts/{attempt}/start").splitlines()
+            if line.startswith("nodes=")
+        )
+
+    def hosts(self, attempt: int = 1) -> list[str]:
+        """The names of the nodes of an attempt that works."""
+        return self.ask(f"scontrol show hostnames '{self.started(attempt)}'").split()
+
+    def queued(self) -> list[str]:
+        """States of the job's Slurm jobs that have not ended."""
+        rows = self.ask("squeue -h -o '%j %T %r'").splitlines()
+        return [row.partition(" ")[2] for row in rows if self.job["id"] in row]
+
+    def _has_gone(self) -> bool:
+        if self.queued():
+            return False
+        time.sleep(2)
+        return not self.queued()
+
+    def overlaps(self) -> list[str]:
+        """Attempts that worked while a later one did: all nodes of the lab have one clock."""
+        read = {number: self.read(f"results/ticks-{number}").split() for number in range(1, 12)}
+        ticks = {number: [int(line) for line in lines if line.isdigit()] for number, lines in read.items()}
+        spans = [(number, min(found), max(found)) for number, found in ticks.items() if found]
+        return [f"attempts {one[0]} and {two[0]} worked at once" for one, two in pairwise(spans) if one[2] >= two[1]]
+
+    # --- Faults ---
+
+    def fault(self, name: str, *words: str) -> None:
+        """Turn a fault on; it is off again at the end at the latest."""
+        self.lab.fault_on(name, *words)
+        self.undo.callback(self.mend, name, *words)
+
+    def mend(self, name: str, *words: str) -> None:
+        """Turn a fault off."""
+        self.lab.fault_off(name, *words)
