@@ -176,6 +176,7 @@ def _attempt(attempt: Attempt) -> str:
         f"started {moment(attempt.started)}" if attempt.started else "",
         f"ran {wording.elapsed(attempt)}" if attempt.ended and attempt.started else "",
         f"exit code {wording.exit_text(attempt)}" if attempt.exit_code is not None else "",
+        wording.cause_text(attempt),
     ]
     return ", ".join(part for part in parts if part)
 

@@ -151,6 +151,14 @@ def tasks_text(tasks: Tasks) -> str:
     )
 
 
+def cause_text(attempt: Attempt) -> str:
+    """What a failed attempt's end was put down to, and what shows it; empty when nobody has judged it."""
+    if not attempt.cause:
+        return ""
+    shown = f" ({attempt.evidence})" if attempt.evidence else ""
+    return f"cause: {attempt.cause}{shown}"
+
+
 def exit_text(attempt: Attempt) -> str:
     """An attempt's exit code, with its rank and with a mark when it is Slurm's word only."""
     if attempt.exit_code is None:

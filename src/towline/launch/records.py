@@ -105,11 +105,15 @@ def decision_record(fields: Mapping[str, str]) -> Decision | None:
     return Decision(
         cause,
         fields["next"] == "yes",
-        fields.get("why", ""),
+        _printable(fields.get("why", "")),
         nodes,
         {"yes": True, "no": False}.get(fields.get("progress", "")),
-        fields.get("evidence", ""),
+        _printable(fields.get("evidence", "")),
     )
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def parse_fields(text: str) -> dict[str, str]:

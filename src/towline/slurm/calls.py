@@ -172,12 +172,12 @@ def again_call(submission: Submission, end: Mapping[str, str], setup: str = "") 
     """
     lines = "".join(f"{key}={_line(value)}\n" for key, value in end.items())
     args = (submission.directory, *_attempt(submission))
-    return Call("again", script("again"), args, {**_setup(setup), "end": lines.encode()}, survives=True)
+    return Call("again", script("again"), args, {**setup_files(setup), "end": lines.encode()}, survives=True)
 
 
 def release_call(ids: Sequence[SlurmId], setup: str = "") -> Call:
     """Let jobs into the queue again that Slurm holds because a node could not start them."""
-    return Call("release", script("release"), tuple(each.id for each in ids), _setup(setup), repeats=True)
+    return Call("release", script("release"), tuple(each.id for each in ids), setup_files(setup), repeats=True)
 
 
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:

@@ -83,6 +83,9 @@ def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
                 "task": None,
                 "components": [],
                 "diagnosis": None,
+                "cause": "",
+                "evidence": "",
+                "bad_nodes": "",
             }
         ],
         "roles": [],

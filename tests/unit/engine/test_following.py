@@ -40,7 +40,8 @@ class Cluster:
             self.polls += 1
             line = f"7|{self.state}|1|2|3|1|node1|None"
             head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 - yes no 1 no no\n"
-            return Outcome(Ending.DONE, 0, f"{head}@end\n".encode())
+            end = f"@file {JOB.id} 1 - end\n>code=1\n>verdict=failed\n" if self.state == "FAILED" else ""
+            return Outcome(Ending.DONE, 0, f"{head}{end}@end\n".encode())
         step = self.steps.pop(0) if self.steps else b""
         if isinstance(step, Outcome):
             return step

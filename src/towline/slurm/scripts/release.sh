@@ -5,7 +5,8 @@
 . ./common.sh
 
 find_slurm
+tl_failed=0
 for tl_id; do
     scontrol release "$tl_id" </dev/null >&2 || tl_failed=1
 done
-exit "${tl_failed:-0}"
+[ "$tl_failed" = 0 ]
