@@ -10,7 +10,7 @@ from towline.engine.session import Session
 from towline.models.job import JobRecord
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
-from towline.slurm.hosts import host_names
+from towline.slurm.nodes import expand_nodes
 
 HOURS = 6.0
 """How long a node is left out: long enough for a site to drain it, short enough for one that was mended."""
@@ -23,7 +23,7 @@ def remember_bad_nodes(session: Session, before: Sequence[JobRecord], after: Seq
         for attempt in new.attempts:
             if attempt.cause == "node" and attempt.bad_nodes and (attempt.number, attempt.bad_nodes) not in known:
                 why = f"job {new.id}: {attempt.evidence or 'a fault of the node'}"
-                _remember(session, host_names(attempt.bad_nodes), why)
+                _remember(session, expand_nodes(attempt.bad_nodes), why)
 
 
 def _remember(session: Session, nodes: Sequence[str], why: str) -> None:
@@ -63,7 +63,7 @@ def avoiding(spec: JobSpec, partition: Sequence[str], bad: Sequence[str], facts:
         bad: names of the nodes.
         facts: what the site said of itself.
     """
-    excluded, asked = host_names(spec.exclude or ""), host_names(spec.nodelist or "")
+    excluded, asked = expand_nodes(spec.exclude or ""), expand_nodes(spec.nodelist or "")
     left_out = [node for node in bad if node not in excluded and node not in asked]
     names = spec.partition or partition or tuple(part.name for part in facts.partitions if part.default)
     nodes = sum(part.nodes for part in facts.partitions if part.name in names)
