@@ -136,7 +136,7 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
         file=hit.file,
         offset=hit.offset,
         rank=facts.rank if rank is None else rank,
-        node=guilty[0] if guilty else node_of(hit, facts),
+        node=guilty[0] if guilty else node_of(hit, facts) or _first_node(facts),
         retry=retry,
         blames=bool(guilty),
         partial=partial,
@@ -176,10 +176,17 @@ def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[str, ...]:
     if rule.blame == "no":
         return ()
     named = tuple(dict.fromkeys(node for hit in hits if (node := node_of(hit, facts))))
+    if not named and (first := _first_node(facts)):
+        named = (first,)
     several = len(facts.nodes) > 1
     if several and len(named) >= len(facts.nodes):
         return ()
     return named if several or rule.blame == "yes" else ()
+
+
+def _first_node(facts: Facts) -> str:
+    """Where the rank ran that failed first: a line that names nobody is most likely that one's."""
+    return "" if facts.rank is None else facts.ranks.get(facts.rank, "")
 
 
 def _weighed(rule: Rule, guilty: Sequence[str], facts: Facts) -> tuple[FaultClass, Retry]:

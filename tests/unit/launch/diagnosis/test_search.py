@@ -84,3 +84,79 @@ def test_every_shell_and_awk_does(tmp_path: Path, shell: tuple[str, ...], awk: t
         path = tmp_path / excerpt.name
         path.mkdir()
         agrees(Place(path), excerpt, shell, awk)
+
+
+NOISE = b"step 17 loss 0.3 lr 1e-4 gpu 99% 12.1 it/s\n"
+
+
+def verdict_of(answer: list[list[str]]) -> list[str]:
+    assert answer[-1][0] == "verdict"
+    return answer[-1][1:]
+
+
+def test_nothing_that_any_rule_knows(place: Place) -> None:
+    place.write({"main.out": NOISE})
+    assert place.search(Facts()) == [["verdict", "none", "no", "no", "-", "-", "-", "-", "-", "-"]]
+
+
+def test_a_directory_without_logs_is_judged_by_the_facts(place: Place) -> None:
+    found = verdict_of(place.search(Facts(slurm=("state=NODE_FAIL",), nodes=("gpu1",))))
+    assert found[:5] == ["node", "yes", "yes", "node-fail", "gpu1"]
+
+
+def test_the_offset_of_a_line_behind_progress_bars_and_colours_is_its_own(place: Place) -> None:
+    before = b"\x00binary\n" + b"".join(b"\r%3d%%|#####  | 12.1it/s" % each for each in range(101)) + b"\r"
+    place.write({"main.err": before + b"\x1b[31mKeyError: 'caption'\x1b[0m\n"})
+    found = verdict_of(place.search(Facts()))
+    assert found[3] == "python-exception"
+    assert found[6:] == ["main.err", str(len(before)), "KeyError: 'caption'"]
+
+
+def test_long_logs_are_read_at_both_ends_and_short_ones_whole(place: Place) -> None:
+    early, late = b"ModuleNotFoundError: No module named 'apex'\n", b"torch.OutOfMemoryError: CUDA out of memory.\n"
+    middle = b"RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+    noise = NOISE * 20_000
+    place.write({"main.out": early + noise + middle + noise + late, "main.err": b"x\n" * 10_000})
+    answer = place.search(Facts(), size=200_000)
+    assert ["partial", "main.out"] in answer
+    assert ["partial", "main.err"] not in answer
+    hits = {row[1]: int(row[3]) for row in answer if row[0] == "hit"}
+    assert hits == {"module-missing": 0, "cuda-out-of-memory": len(early + noise + middle + noise)}
+    whole = place.search(Facts(), size=10_000_000)
+    assert verdict_of(whole)[3] == "ecc-uncorrectable"
+    assert verdict_of(whole)[7] == str(len(early + noise))
+
+
+def test_a_flood_of_one_message_does_not_hide_another(place: Place) -> None:
+    flood = b"[rank0]:[E ProcessGroupNCCL.cpp:616] Watchdog caught collective operation timeout\n" * 5000
+    place.write({"main.err": flood + b"[rank3]: KeyError: 'caption'\n"})
+    answer = place.search(Facts())
+    assert verdict_of(answer)[:2] == ["user", "no"]
+    assert len(answer) < 10
+
+
+def test_rank_and_node_are_read_from_the_names_of_files(place: Place) -> None:
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    place.write(
+        {"main.err": "srun: error\n", "ranks/12-gpu2.err": xid, "roles/policy/ranks/0-gpu1.out": "KeyError: 1\n"}
+    )
+    found = verdict_of(place.search(Facts(nodes=("gpu1", "gpu2"))))
+    assert found[:7] == ["node", "yes", "yes", "xid-hardware", "gpu2", "12", "ranks/12-gpu2.err"]
+
+
+def test_a_fault_that_all_nodes_have_is_no_nodes(place: Place) -> None:
+    hook = "slurmstepd: error: pyxis:     [ERROR] /etc/enroot/hooks.d/98-nvidia.sh exited with return code 1\n"
+    place.write({f"ranks/{rank}-gpu{rank}.err": hook for rank in (1, 2)})
+    assert verdict_of(place.search(Facts(nodes=("gpu1", "gpu2"))))[2:5] == ["no", "hook-failed", "gpu1"]
+    assert verdict_of(place.search(Facts(nodes=("gpu1", "gpu2", "gpu3"))))[2:5] == ["yes", "hook-failed", "gpu1"]
+
+
+def test_of_equal_lines_the_first_failing_ranks_counts(place: Place) -> None:
+    place.write({"main.err": "[rank1]: ValueError: echo\n[rank3]: ValueError: cause\n"})
+    assert verdict_of(place.search(Facts(rank=3)))[8] == "[rank3]: ValueError: cause"
+    assert verdict_of(place.search(Facts()))[8] == "[rank1]: ValueError: echo"
+
+
+def test_only_the_named_files_are_read(place: Place) -> None:
+    place.write({"main-1.err": "KeyError: 1\n", "main-2.err": "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off\n"})
+    assert verdict_of(place.search(Facts(), "main-1.err", "main-1.out", "task-1"))[0] == "user"
