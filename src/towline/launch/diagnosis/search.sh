@@ -189,6 +189,7 @@ function accuse(rule, i, part, who, seen, count) {
     }
     # A line that names nobody is most likely of the rank that failed first.
     if (!count && first_rank != "" && (first_rank in on)) { guilty = on[first_rank]; count = 1 }
+    shared = node_count > 1 && count >= node_count
     if (node_count > 1 ? count >= node_count : blame[rule] != "yes") guilty = ""
 }
 END {
@@ -203,13 +204,13 @@ END {
     for (rule in best) known[name[rule]] = 1
     for (rule = 1; rule <= last; rule++) if ((rule in best) && (needs[rule] == "" || (needs[rule] in known))) break
     if (rule > last) { print "verdict\tnone\tno\tno\t-\t-\t" shown(first_rank) "\t-\t-\t-"; exit }
-    accuse(rule)
+    if (blame[rule] != "no") accuse(rule)
     if (guilty == "") where = node_of(best[rule], best_file[rule], best_rank[rule])
     else where = guilty
     if (where == "" && first_rank != "" && (first_rank in on)) where = on[first_rank]
     alone = blame[rule] == "alone" && guilty != ""
     rank = best_rank[rule] == "" ? first_rank : best_rank[rule]
-    print "verdict\t" (alone ? "node" : class[rule]) "\t" (alone ? "yes" : retry[rule]) "\t" (guilty != "" ? "yes" : "no") \
+    print "verdict\t" (alone ? "node" : class[rule] == "node" && shared ? "infrastructure" : class[rule]) "\t" (alone ? "yes" : retry[rule]) "\t" (guilty != "" ? "yes" : "no") \
         "\t" name[rule] "\t" shown(where) "\t" \
         shown(rank) "\t" shown(best_file[rule]) "\t" shown(best_offset[rule]) "\t" shown(substr(best[rule], 1, 500))
 }

@@ -124,9 +124,9 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
         return None
     best = min(range(len(found)), key=lambda at: (found[at].rule.order, _other_rank(found[at], facts), at))
     hit, rule = found[best], found[best].rule
-    guilty = _guilty(rule, [each for each in found if each.rule is rule], facts)
+    guilty, shared = _guilty(rule, [each for each in found if each.rule is rule], facts)
     rank = rank_of(hit)
-    kind, retry = _weighed(rule, guilty, facts)
+    kind, retry = _weighed(rule, guilty, shared)
     return Diagnosis(
         kind=kind,
         rule=rule.name,
@@ -171,17 +171,17 @@ def _other_rank(hit: Hit, facts: Facts) -> bool:
     return facts.rank is None or rank_of(hit) != facts.rank
 
 
-def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[str, ...]:
-    """The nodes to blame: what all of several nodes have is no fault of one of them."""
+def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[tuple[str, ...], bool]:
+    """The nodes to blame, and whether all of several nodes have the fault, which is no one's of them then."""
     if rule.blame == "no":
-        return ()
+        return (), False
     named = tuple(dict.fromkeys(node for hit in hits if (node := node_of(hit, facts))))
     if not named and (first := _first_node(facts)):
         named = (first,)
     several = len(facts.nodes) > 1
     if several and len(named) >= len(facts.nodes):
-        return ()
-    return named if several or rule.blame == "yes" else ()
+        return (), True
+    return (named if several or rule.blame == "yes" else ()), False
 
 
 def _first_node(facts: Facts) -> str:
@@ -189,11 +189,13 @@ def _first_node(facts: Facts) -> str:
     return "" if facts.rank is None else facts.ranks.get(facts.rank, "")
 
 
-def _weighed(rule: Rule, guilty: Sequence[str], facts: Facts) -> tuple[FaultClass, Retry]:
+def _weighed(rule: Rule, guilty: Sequence[str], shared: bool) -> tuple[FaultClass, Retry]:
     """Class and retry, when it is known whether the rule's lines are one node's."""
     kind: FaultClass = rule.kind or "ambiguous"
     if rule.blame == "alone" and guilty:
         return "node", "yes"
+    if kind == "node" and shared:
+        return "infrastructure", rule.retry
     return kind, rule.retry
 
 
