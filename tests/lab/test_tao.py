@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.terminal import Terminal
 from towline.lab import Lab
 from towline.lab.layout import ALICE, LOGINS
+from towline.tao.action_workflow import ActionWorkflow
 from towline.tao.models import Job
 from towline.tao.platforms.slurm import SlurmSDK
 
@@ -63,6 +65,10 @@ def ended(sdk: SlurmSDK, job_id: str) -> str:
 
 def text_of(lab: Lab, path: str) -> str:
     return lab.run_on("login1", ["cat", path], check=True).stdout
+
+
+def words(sdk: SlurmSDK) -> dict[str, str]:
+    return {row["job_id"]: row["status"] for row in sdk.list_jobs()}
 
 
 RANKS = """
@@ -127,3 +133,111 @@ def test_a_job_on_two_nodes_with_inputs_outputs_and_hooks(sdk: SlurmSDK, lab: La
     assert sdk.delete_job_artifacts(job.id)
     assert sdk.list_path(results) == []
     assert sdk.get_job_status(job.id).status == "Complete"
+
+
+def test_a_failure_is_one_whatever_the_container_says(sdk: SlurmSDK) -> None:
+    failed: list[str] = []
+    told = threading.Event()
+
+    def on_error(job: Job) -> None:
+        failed.append(job.id)
+        told.set()
+
+    plain = sdk.create_job(
+        IMAGE, "[ -z $CUDA_VISIBLE_DEVICES ] && echo no GPUs; exit 124", gpu_count=0, hooks={"on_error": on_error}
+    )
+    report = '{"status": "FAILURE", "message": "loss is NaN"}'
+    quiet = sdk.create_job(IMAGE, f"echo '{report}' >$TAO_API_RESULTS_DIR/$TAO_JOB_ID/status.json", gpu_count=0)
+    assert ended(sdk, plain.id) == "Error", "124 is a failure like any other"
+    assert told.wait(PATIENCE)
+    assert failed == [plain.id]
+    assert ended(sdk, quiet.id) == "Error"
+    assert "loss is NaN" in sdk.get_job_status(quiet.id).message
+    found = sdk.get_failure_analysis(plain.id)
+    assert found is not None
+    assert found["err_class"] == "ERR_PROGRAM"
+    assert found["suggestion"]
+    assert "no GPUs" in found["log_tail"]
+    assert [event["node_event_name"] for event in found["job_failure_by_node_event"]] == ["FAILED"]
+
+
+def test_what_each_call_costs(variables: dict[str, str]) -> None:
+    threads = set(threading.enumerate())
+    with SlurmSDK(poll_interval=3600) as sdk:
+        assert sdk.calls == 0, "making one asks nothing"
+        first = sdk.create_job(IMAGE, "echo started; sleep 300", gpu_count=0)
+        counts: dict[str, int] = {}
+
+        def counted(name: str, call: Callable[[], object]) -> object:
+            before = sdk.calls
+            result = call()
+            counts[name] = sdk.calls - before
+            return result
+
+        second = counted("create_job", lambda: sdk.create_job(IMAGE, "sleep 300", gpu_count=0))
+        until(lambda: sdk.get_job_status(first.id).status == "Running")
+        until(lambda: "started" in sdk.get_job_logs(first.id))
+        counted("status", lambda: sdk.get_job_status(first.id))
+        assert counted("logs", lambda: sdk.get_job_logs(first.id, tail=1)) == "started\n"
+        counted("poll", sdk.refresh)
+        assert isinstance(second, Job)
+        counted("list_jobs", sdk.list_jobs)
+        for job in (first, second):
+            assert counted("cancel", lambda job=job: sdk.cancel_job(job.id))
+            assert sdk.get_job_status(job.id).status in ("Canceling", "Canceled")
+            assert ended(sdk, job.id) == "Canceled"
+            assert sdk.cancel_job(job.id), "one that is over counts as cancelled"
+    assert counts == {"create_job": 1, "status": 1, "logs": 1, "poll": 1, "list_jobs": 0, "cancel": 2}
+    sdk.close()
+    assert set(threading.enumerate()) == threads, "nothing is left behind"
+
+
+SCRIPT = """
+import sys
+from tao_sdk.platforms.slurm import SlurmSDK
+from tao_sdk.action_workflow import ActionWorkflow
+
+sdk = SlurmSDK(poll_interval=1)
+job = sdk.create_job(image=sys.argv[1], command="echo begun; until [ -e /go/on ]; do sleep 0.2; done", gpu_count=0,
+                     mounts=[sys.argv[3] + ":/go"])
+workflow = ActionWorkflow(sys.argv[2], "run", "now")
+workflow.write_submission(job, specs={}, script_runner={})
+print(job.id, flush=True)
+"""
+
+
+def test_an_unchanged_script_and_whoever_goes_on_after_it(
+    variables: dict[str, str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = f"/lustre/{ALICE.name}/tao-go"
+    lab.run_on("login1", ["mkdir", "-p", go], user=ALICE.name, check=True)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    done = Terminal(tmp_path / "state", variables)("tao", "run", str(tmp_path / "train.py"), IMAGE, str(tmp_path), go)
+    assert done.code == 0, done
+    job_id = done.out.strip()
+    called: list[str] = []
+    told = threading.Event()
+
+    def complete(job: Job) -> None:
+        called.append(job.id)
+        told.set()
+
+    with SlurmSDK(poll_interval=1) as sdk:
+        assert words(sdk)[job_id] in ("Pending", "Running")
+        sdk.add_hooks(job_id, {"on_complete": complete})
+        until(lambda: words(sdk)[job_id] == "Running")
+        lab.run_on("login1", ["touch", f"{go}/on"], user=ALICE.name, check=True)
+        assert told.wait(PATIENCE), "the second process watches the job of the first"
+    with SlurmSDK(poll_interval=1) as sdk:
+        sdk.add_hooks(job_id, {"on_complete": complete})
+    assert called == [job_id], "and a third one does not tell it again"
+    monkeypatch.setenv("TOWLINE_STATE_DIR", str(tmp_path / "another-machine"))
+    with SlurmSDK() as sdk:
+        workflow = ActionWorkflow.from_workspace(tmp_path / "run" / "now")
+        for _ in range(2):
+            assert workflow.sync_from_sdk(sdk, job_id).status == "Complete"
+        assert sdk.get_job_status("a00000000").status == "Unknown"
+    assert workflow.active_jobs == ()
+    assert workflow.logs_path.read_text() == "begun\n"
+    events = [json.loads(line)["status"] for line in workflow.events_path.read_text().splitlines()]
+    assert (events[0], events[-1], events.count("Complete")) == ("Pending", "Complete", 1)

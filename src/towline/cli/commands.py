@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "images": ("towline.cli.images:images", "List the files made of registries' images, make one, or take some away."),
     "config": ("towline.cli.config:config", "Show what is configured and where it came from."),
     "trust": ("towline.cli.config:trust", "Trust a project's towline.toml as it is now."),
+    "tao": ("towline.cli.tao:tao", "Run scripts that are written for NVIDIA's TAO SDK."),
     "lab": ("towline.cli.lab:lab", "Bring a real Slurm cluster up on this machine to try things on."),
     "version": ("towline.cli.version:version", "Print the version."),
 }

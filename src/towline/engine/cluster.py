@@ -13,6 +13,7 @@ from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.addressing import find_job
+from towline.engine.adopting import adopt
 from towline.engine.data.delivering import deliver_later, output_checks
 from towline.engine.data.preparing import stage_plan
 from towline.engine.data.staging import staging_jobs
@@ -291,6 +292,10 @@ class AsyncCluster:
         """
         store = self._session.store
         return tuple(AsyncJob(self._session, find_job(store, self.profile.name, each)) for each in references)
+
+    async def adopt(self, job_id: str) -> AsyncJob:
+        """A job of one's own that another machine has submitted; see `towline.engine.adopting.adopt`."""
+        return AsyncJob(self._session, await adopt(self._session, job_id))
 
     async def close(self) -> None:
         """End what this object started."""

@@ -189,6 +189,10 @@ class Cluster:
         """See `AsyncCluster.find`."""
         return tuple(Job(self._loop, job) for job in self._loop.wait(self._cluster.find(references)))
 
+    def adopt(self, job_id: str) -> Job:
+        """See `AsyncCluster.adopt`."""
+        return Job(self._loop, self._loop.wait(self._cluster.adopt(job_id)))
+
     def close(self) -> None:
         """End what this object started; closing again does nothing."""
         if not self._loop.closed:

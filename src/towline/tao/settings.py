@@ -15,9 +15,9 @@ _SHORTEST = 0.5
 
 
 def tao_profile(poll_interval: float | None = None, env: Mapping[str, str] | None = None) -> ClusterProfile:
-    """The cluster of `SLURM_USER` and its kin; else the profile `tao`, or the one that `TOWLINE_CLUSTER` names.
+    """The cluster of `SLURM_USER` and its kin; else the profile `tao`, else your own as for any other command.
 
-    A profile of one's own follows the preset here, too: its jobs get TAO's variables.
+    A profile of your own keeps its numbers; its jobs get TAO's variables.
 
     Args:
         poll_interval: seconds between two looks at the queue; the profile's when not given.
@@ -29,15 +29,12 @@ def tao_profile(poll_interval: float | None = None, env: Mapping[str, str] | Non
     """
     env = os.environ if env is None else env
     variables = read_tao(env)
-    chosen = env.get("TOWLINE_CLUSTER", "")
     known = {profile.name for profile in load_profiles(env=env)}
-    if not variables.complete and not chosen and NAME not in known:
+    if not variables.complete and not known:
         raise _missing(variables.variables)
-    name = NAME if variables.complete or NAME in known else chosen
-    profile = resolve(name, env={**env, "TOWLINE_PRESET": NAME}).profile
-    if poll_interval is None:
-        return profile
-    return profile.model_copy(update={"poll_interval": max(_SHORTEST, float(poll_interval))})
+    profile = resolve(NAME if variables.complete or NAME in known else None, env=env).profile
+    interval = profile.poll_interval if poll_interval is None else max(_SHORTEST, float(poll_interval))
+    return profile.model_copy(update={"preset": NAME, "poll_interval": interval})
 
 
 def _missing(found: Mapping[str, str]) -> CredentialError:
@@ -46,6 +43,6 @@ def _missing(found: Mapping[str, str]) -> CredentialError:
     return CredentialError(
         f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} not set",
         why="They say who logs in to the cluster, and where.",
-        fix=f"Set {' and '.join(missing)} in the environment or in ~/.config/tao/.env, or name a profile of yours with "
-        "TOWLINE_CLUSTER.",
+        fix=f"Set {' and '.join(missing)} in the environment or in ~/.config/tao/.env, or describe the cluster "
+        "with `towline setup`.",
     )

@@ -71,7 +71,7 @@ class SlurmHandler:
         return job
 
     def _submit(self, request: Request, job_id: str) -> None:
-        plan = self._cluster.plan(request.spec, job_id=job_id)
+        plan = self._cluster.plan(request.spec, job_id=job_id, secrets=request.values)
         if request.folders:
             text = "".join(f"folder results/{name}\n" for name in request.folders)
             before = bytes(plan.files.get("script/layout", b""))
@@ -81,13 +81,29 @@ class SlurmHandler:
     # --- Looking ---
 
     def find(self, job_id: str) -> EngineJob | None:
-        """The engine's job of that id; None for none."""
+        """The job of that id that is known here; None for none. Nothing is asked."""
         if not is_job_id(job_id):
             return None
         try:
             return self._cluster.find((job_id,))[0]
         except NotFound:
             return None
+
+    def find_anywhere(self, job_id: str) -> EngineJob | None:
+        """The same; a job that another machine has submitted is known from then on.
+
+        Raises:
+            TowlineError: the cluster could not be asked.
+        """
+        if (job := self.find(job_id)) or not is_job_id(job_id):
+            return job
+        try:
+            job = self._cluster.adopt(job_id)
+        except NotFound:
+            return None
+        row = _row_of(job.record, self._cluster.profile.root)
+        self._store.create_job_if_absent(**row)
+        return job
 
     def refresh(self) -> None:
         """Look at all jobs that have not ended, in one round trip.
@@ -132,7 +148,7 @@ class SlurmHandler:
 
     def get_job_logs(self, job_id: str, tail_lines: int | None = None) -> str:
         """The newest attempt's stdout and then its stderr; empty for a job that has none yet."""
-        job = self.find(job_id)
+        job = self.find_anywhere(job_id)
         if job is None:
             return ""
         texts: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
@@ -146,7 +162,7 @@ class SlurmHandler:
 
     def get_failure_analysis(self, job_id: str) -> dict[str, Any] | None:
         """See `towline.tao.failure.failure_of`."""
-        job = self.find(job_id)
+        job = self.find_anywhere(job_id)
         if job is None:
             return None
         found = failure_of(job.record)
@@ -166,7 +182,7 @@ class SlurmHandler:
         Raises:
             TowlineError: Slurm could not be told.
         """
-        job = self.find(job_id)
+        job = self.find_anywhere(job_id)
         if job is None:
             row = self._store.get_job(job_id)
             return bool(row and row["status"] in TERMINAL)

@@ -74,6 +74,11 @@ class SlurmSDK:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def calls(self) -> int:
+        """Round trips to the cluster so far."""
+        return self._cluster.calls
+
     # --- Jobs ---
 
     def create_job(
@@ -132,6 +137,7 @@ class SlurmSDK:
         Raises:
             NotFound: there is no such job.
         """
+        self._handler.find_anywhere(job_id)
         row = self._handler.row(job_id)
         if row is None:
             raise _unknown(job_id)
@@ -141,13 +147,22 @@ class SlurmSDK:
         self._monitor.watch(job, hooks, self._handler)
         self._monitor.start()
 
+    def refresh(self) -> None:
+        """Look at all jobs that have not ended, in one round trip; the monitor does it every so often.
+
+        Raises:
+            TowlineError: the cluster could not be asked; what was known has not changed.
+        """
+        self._handler.refresh()
+        self._monitor.wake()
+
     def get_job_status(self, job_id: str) -> JobStatus:
         """The status after a look at the cluster; `Unknown` for a job that is not known here.
 
         Raises:
             TowlineError: the cluster could not be asked; what was known has not changed.
         """
-        job = self._handler.find(job_id)
+        job = self._handler.find_anywhere(job_id)
         if job is None:
             row = self._store.get_job(job_id)
             if row is None:
@@ -203,7 +218,7 @@ class SlurmSDK:
 
     def get_checkpoints(self, job_id: str) -> list[str]:
         """The checkpoints among a job's results as paths on the cluster, by epoch and step."""
-        job = self._handler.find(job_id)
+        job = self._handler.find_anywhere(job_id)
         if job is None:
             return []
         found = checkpoints_among(file.path for file in job.results() if file.readable)
