@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]))
+PAGES = tuple(sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "skills").rglob("*.md")]))
 
 _FENCE = re.compile(r"^( *)(`{3,})([^\n`]*)\n(.*?)^\1\2 *$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`(towline [^`\n]+)`(?!`)")
@@ -64,6 +64,11 @@ def shown_commands() -> list[Command]:
         lines = block.text.replace("\\\n", "  ").splitlines()
         found += [Command(str(block), line.strip()[2:]) for line in lines if line.strip().startswith("$ ")]
     return found
+
+
+def commands_of(page: Path) -> list[str]:
+    """Every line of the shell blocks of one page, which an agent runs as they stand."""
+    return [line for block in blocks("sh") if block.page == name(page) for line in block.text.splitlines() if line]
 
 
 def inline_commands() -> list[Command]:
