@@ -230,7 +230,8 @@ def wait(jobs: tuple[str, ...], timeout: float | None, cluster: str | None, as_j
         print_document({"jobs": [job_as_dict(record) for record in records], "exit": ending})
     else:
         for record in records:
-            print(paint(clean(wording.verdict(record)), wording.colour_of(record), sys.stdout))
+            headline, *why = wording.ending(record)
+            print("\n".join([paint(clean(headline), wording.colour_of(record), sys.stdout), *map(clean, why)]))
     if failed:
         raise Ended(exit_status(failed))
 
@@ -241,4 +242,4 @@ async def _wait(references: Sequence[str], name: str | None, timeout: float | No
         waits = await asyncio.gather(*(job.wait(timeout) for job in found), return_exceptions=True)
         for error in (each for each in waits if isinstance(each, BaseException)):
             raise error
-        return [each for each in waits if isinstance(each, JobRecord)]
+        return [await job.explained() for job in found]

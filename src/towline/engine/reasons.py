@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from towline.container import imports
 from towline.engine.images.diagnosis import explained
 from towline.engine.session import Session
-from towline.engine.watching.verdict import ENDS
+from towline.launch.diagnosis.words import end_of
 from towline.models.errors import TowlineError
 from towline.models.image import Image
 from towline.models.job import JobRecord, JobState
@@ -17,8 +17,6 @@ from towline.remote.base import Ending
 from towline.slurm.preparation import Preparation, needs_call, parse_preparations
 from towline.storage import remote
 
-_WAITED_IN_VAIN = ENDS["DependencyNeverSatisfied"]
-
 
 async def with_reasons(session: Session, records: Sequence[JobRecord]) -> list[JobRecord]:
     """The jobs, those cancelled for what could not be made with its maker's words; a round trip for each."""
@@ -26,7 +24,7 @@ async def with_reasons(session: Session, records: Sequence[JobRecord]) -> list[J
 
 
 async def _with_reason(session: Session, record: JobRecord) -> JobRecord:
-    if record.state is not JobState.CANCELLED or _WAITED_IN_VAIN not in record.note:
+    if record.state is not JobState.CANCELLED or end_of("DependencyNeverSatisfied") not in record.note:
         return record
     try:
         needs = await needs_of(session, record)

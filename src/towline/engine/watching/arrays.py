@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from towline.engine.watching.verdict import ENDS
+from towline.launch.diagnosis.words import end_of
 from towline.models.array import format_tasks
 from towline.models.job import MOST_FAILURES, Attempt, JobRecord, JobState, Tasks
 from towline.slurm.parse import AccountingRow, QueueRow, SlurmId
@@ -122,7 +122,7 @@ def concluded(record: JobRecord, rows: Iterable[QueueRow | AccountingRow], *, ca
 def _reason(row: QueueRow | AccountingRow | None, before: Attempt, state: JobState) -> str:
     """Why the whole waits, or why it was ended; accounting does not tell, so that what the queue told stays."""
     told = row.reason if isinstance(row, QueueRow) else before.reason
-    return told if state is JobState.PENDING or (state.ended and told in ENDS) else ""
+    return told if state is JobState.PENDING or (state.ended and end_of(told)) else ""
 
 
 def _counted(state: JobState) -> JobState:
@@ -146,9 +146,9 @@ def _note(sets: dict[JobState, frozenset[int]], state: JobState, reason: str) ->
     if state is JobState.PENDING and reason:
         explained = explain_reason(reason)
         parts.append(" ".join(filter(None, (explained.sentence, explained.way_out if explained.blocked else ""))))
-    if state is JobState.CANCELLED and reason in ENDS:
-        parts.append(ENDS[reason])
-    return "; ".join(parts)
+    if state is JobState.CANCELLED:
+        parts.append(end_of(reason))
+    return "; ".join(filter(None, parts))
 
 
 def shortened(numbers: Iterable[int], most: int = 60) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from towline.engine.watching.endings import own_decision, own_end, with_decision, with_own_code
+from towline.launch.diagnosis.words import end_of, failure_of
 from towline.launch.records import DUPLICATE, EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
 from towline.models.parts import is_remote
@@ -171,7 +172,7 @@ def _from_accounting(attempt: Attempt, row: AccountingRow) -> Attempt:
     attempt = dataclasses.replace(
         attempt,
         slurm_state=row.word,
-        reason=attempt.reason if attempt.reason in ENDS else "",
+        reason=attempt.reason if end_of(attempt.reason) else "",
         nodes=row.nodes,
         submitted=row.submitted,
         started=None if _never_ran(row) else row.started,
@@ -266,7 +267,7 @@ def waits_for(awaited: Awaited) -> str:
 def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     told = own_decision(evidence.files)
     why = told.why if told and told.cause not in ("user", "done") and not told.next else ""
-    special = ENDS.get(attempt.slurm_state) or ENDS.get(attempt.reason) or ""
+    special = end_of(attempt.slurm_state) or end_of(attempt.reason)
     if special or why:
         failure = end_record(evidence.files.end) if evidence.files.end and not special else None
         return "; ".join(dict.fromkeys(filter(None, (special, _failure_note(failure) if failure else "", why))))
@@ -278,10 +279,10 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
 
 def _failure_note(end: EndRecord) -> str:
     if not end.role:
-        return _FAILURES.get(end.reason, "")
+        return failure_of(end.reason)
     if end.reason == "exit" and end.code:
         return f"role {end.role} failed first, on its rank {end.rank}, and the others were ended"
-    return f"role {end.role}: {_FAILURES.get(end.reason, 'it failed first, and the others were ended')}"
+    return f"role {end.role}: {failure_of(end.reason) or 'it failed first, and the others were ended'}"
 
 
 def _unrecorded(files: AttemptFiles) -> str:
@@ -291,27 +292,3 @@ def _unrecorded(files: AttemptFiles) -> str:
     if not files.start:
         return "it failed before its first step; its log directory or nodes may not have been usable"
     return "it could not write down how it ended; the shared disk may have been full"
-
-
-ENDS = {
-    "TIMEOUT": "its walltime was over",
-    "OUT_OF_MEMORY": "it used more memory than it had asked for",
-    "NODE_FAIL": "one of its nodes failed",
-    "BOOT_FAIL": "its nodes did not boot",
-    "PREEMPTED": "another job of higher priority took its nodes",
-    "DEADLINE": "its deadline passed before it could start or end",
-    "DependencyNeverSatisfied": "a job that it depends on ended in a way that it must not start after",
-}
-"""Slurm's words for states and reasons that tell why a job ended, for people."""
-
-_FAILURES = {
-    "check": "a node did not have the GPUs that were asked for, so that the command was not started",
-    "time": "its walltime was over",
-    "no-container": "the container did not start: the task found itself on the bare node",
-    "launch": "no rank ever ran its command; the container or the launch failed (see the log)",
-    "lost": "a rank ended without a record of it",
-    "not-ready": "it did not listen on its port in time, and the others were ended (see its log)",
-    "left": "it ended before the others had, which need it",
-    "step": "the step failed although every rank succeeded",
-}
-"""Reasons of `launch.records.EndRecord` for people."""

@@ -98,8 +98,10 @@ async def _search(session: Session, record: JobRecord, attempt: Attempt) -> Diag
 def _facts(attempt: Attempt) -> Facts:
     """What is known here already."""
     words = (("state", attempt.slurm_state), ("reason", attempt.reason))
+    bad = f"bad-nodes={attempt.bad_nodes}" + (f" ({attempt.evidence})" if attempt.evidence else "")
     return Facts(
         slurm=tuple(f"{key}={word}" for key, word in words if word and word != "None"),
+        end=(bad,) if attempt.bad_nodes and attempt.cause == "node" else (),
         nodes=expand_nodes(attempt.nodes),
         rank=attempt.failed_rank,
     )
