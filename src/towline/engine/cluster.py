@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
@@ -274,6 +275,17 @@ class AsyncCluster:
         records = [job.record for job in jobs]
         async for event in streams.events(self._session, records, after=after, follow=follow, interval=interval):
             yield event
+
+    async def attend(self, told: Callable[[JobEvent], None]) -> None:
+        """Look after all jobs and tell what happens from now on, until this is cancelled."""
+        newest = self._session.store.newest_event()
+        while True:
+            try:
+                async for event in streams.events(self._session, after=newest, follow=True):
+                    newest = event.number
+                    told(event)
+            except TowlineError:  # a key that is refused today may be taken tomorrow
+                await asyncio.sleep(self.profile.poll_interval)
 
     async def snapshots(self, jobs: Sequence[AsyncJob], every: float) -> AsyncIterator[Snapshot]:
         """Each job now and then every so many seconds, until all have ended, however long the queue is.

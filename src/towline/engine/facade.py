@@ -7,6 +7,7 @@ from any thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -62,6 +63,17 @@ class _Loop:
             future.cancel()
             raise
 
+    def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], None]:
+        """Run the coroutine in the background; the result ends it and waits until it has ended."""
+        future = asyncio.run_coroutine_threadsafe(_until_cancelled(work), self._loop)
+
+        def end() -> None:
+            if not self.closed:
+                future.cancel()
+                self.wait(asyncio.sleep(0))
+
+        return end
+
     def iterate(self, source: AsyncIterator[T]) -> Iterator[T]:
         """The asynchronous iterator's items, one at a time."""
         try:
@@ -80,6 +92,11 @@ class _Loop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await work
 
 
 async def _next(source: AsyncIterator[T]) -> T:
@@ -184,6 +201,14 @@ class Cluster:
         """See `AsyncCluster.events`."""
         chosen = [job.asynchronous for job in jobs]
         return self._loop.iterate(self._cluster.events(chosen, after=after, follow=follow, interval=interval))
+
+    def attend(self, told: Callable[[JobEvent], None]) -> Callable[[], None]:
+        """Look after all jobs in the background, as whoever follows them does; calling the result ends that.
+
+        Args:
+            told: called in another thread with what happens from now on; it must not wait for this object.
+        """
+        return self._loop.begin(self._cluster.attend(told))
 
     def find(self, references: Sequence[str]) -> tuple[Job, ...]:
         """See `AsyncCluster.find`."""

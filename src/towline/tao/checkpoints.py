@@ -138,7 +138,7 @@ def select_checkpoint_path(
     def rank(each: CheckpointCandidate) -> tuple[bool, bool, bool, bool, int, int, float]:
         return (
             best and each.is_best,
-            each.epoch == epoch,
+            epoch is not None and each.epoch == epoch,
             each.is_dir == prefer_directory,
             not each.is_latest,
             -1 if each.step is None else each.step,

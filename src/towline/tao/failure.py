@@ -4,52 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
+from towline.models.diagnosis import Diagnosis, FaultClass
 from towline.models.job import Attempt, JobRecord, JobState
 
 PROGRAM, INFRASTRUCTURE = "ERR_PROGRAM", "ERR_INFRA"
 
-_OF_SLURM: dict[str, tuple[str, str]] = {
-    "NODE_FAIL": (INFRASTRUCTURE, "A node was lost; the job can start again as it is."),
-    "BOOT_FAIL": (INFRASTRUCTURE, "A node did not boot; the job can start again as it is."),
-    "LAUNCH_FAILED": (INFRASTRUCTURE, "Slurm could not start the job; submit it again."),
-    "RECONFIG_FAIL": (INFRASTRUCTURE, "Slurm could not prepare the nodes; submit it again."),
-    "PREEMPTED": (INFRASTRUCTURE, "The job made room for a more important one; submit it again."),
-    "OUT_OF_MEMORY": (PROGRAM, "It needed more of the host's memory than it had; ask for more, or use fewer workers."),
-    "TIMEOUT": (PROGRAM, "It ran out of time; ask for more, or let it go on from its checkpoints."),
-    "DEADLINE": (PROGRAM, "It could not end before its deadline."),
-}
-_ENDED_WELL = frozenset({"", "COMPLETED", "COMPLETING", "PENDING", "RUNNING", "CONFIGURING", "REQUEUED"})
+_NOT_THE_PROGRAMS: frozenset[FaultClass] = frozenset({"infrastructure", "node", "preempted", "filesystem", "image"})
+_OF_SLURM = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "PREEMPTED"})
+"""Ends of Slurm's that say whose fault they are."""
+_NO_FAILURES = frozenset({"", "COMPLETED", "COMPLETING", "PENDING", "RUNNING", "CONFIGURING", "CANCELLED"})
 
 
-def failure_of(record: JobRecord, lines: str = "") -> dict[str, Any] | None:
-    """What is known of a job's failures; None for a job of which no attempt failed.
+def failure_of(record: JobRecord, found: Diagnosis | None) -> dict[str, Any] | None:
+    """What is known of a job's failures; None for one of which no attempt failed.
 
     Args:
         record: the job.
-        lines: the last lines of its log.
+        found: why it ended, or why an attempt before the newest one did; None when nothing shows it.
     """
-    failed = [attempt for attempt in record.attempts if attempt.slurm_state not in _ENDED_WELL]
-    if record.state is not JobState.FAILED and (not failed or record.state.ended):
+    failed = [attempt for attempt in record.attempts if attempt.slurm_state not in _NO_FAILURES]
+    if record.state is JobState.FAILED or (found and not failed):
+        failed = failed or [record.last]
+    if not failed:
         return None
-    last = record.last if record.state.ended else failed[-1]
-    err_class, suggestion = _OF_SLURM.get(last.slurm_state, (PROGRAM, "Look at the end of the log."))
+    last = failed[-1]
+    if found is None:
+        infrastructure = last.slurm_state in _OF_SLURM
+        found = Diagnosis(
+            "infrastructure" if infrastructure else "ambiguous",
+            advice="Submit it again." if infrastructure else "Look at the end of the log.",
+            retry="yes" if infrastructure else "no",
+        )
     return {
-        "err_class": err_class,
-        "suggestion": suggestion,
-        "reason": record.note if record.state.ended else last.slurm_state,
+        "err_class": INFRASTRUCTURE if found.kind in _NOT_THE_PROGRAMS else PROGRAM,
+        "suggestion": found.advice,
+        "reason": found.means or record.note or last.slurm_state,
+        "kind": found.kind,
+        "pattern": found.rule,
+        "match": found.evidence,
+        "rank": found.rank,
+        "node": found.node,
         "exit_code": last.exit_code,
-        "retriable": err_class == INFRASTRUCTURE,
-        "log_tail": lines,
-        "job_failure_by_node_event": [_event(each) for each in failed or [record.last]],
+        "retriable": found.retry != "no",
+        "job_failure_by_node_event": [_event(each) for each in failed],
     }
 
 
 def _event(attempt: Attempt) -> dict[str, Any]:
-    name = attempt.slurm_state or "FAILED"
+    name = attempt.slurm_state or "REFUSED"
     code = "" if attempt.exit_code is None else f", exit code {attempt.exit_code}"
     rank = "" if attempt.failed_rank is None else f", rank {attempt.failed_rank}"
+    why = attempt.evidence or (attempt.diagnosis.evidence if attempt.diagnosis else "")
+    told = f"attempt {attempt.number} (Slurm job {attempt.slurm_id}): {name}{code}{rank}"
     return {
         "node_event_name": name,
-        "node": attempt.nodes,
-        "message": f"attempt {attempt.number} (Slurm job {attempt.slurm_id}): {name}{code}{rank}",
+        "node": attempt.bad_nodes or attempt.nodes,
+        "message": f"{told}: {why}" if why else told,
     }

@@ -37,7 +37,11 @@ _LINES = 20
 
 
 class Handler(Protocol):
-    """What a monitor asks about jobs; `refresh()` and `get_job_progress(job_id)` are used where they are."""
+    """What a monitor asks about jobs.
+
+    One that has `keeps_up` learns of changes by itself and wakes the monitor, so that asking it costs nothing;
+    `get_job_progress(job_id)` is used where it is.
+    """
 
     def get_tao_job_status(self, job_id: str) -> str | None: ...  # noqa: D102
 
@@ -118,7 +122,7 @@ class JobMonitor:
         if self._thread and self._thread is not threading.current_thread():
             self._thread.join()
         self._thread = None
-        self.check(refresh=False)
+        self.check(ask=False)
 
     def wake(self) -> None:
         """Somebody has found out something: see now whether there are hooks to call."""
@@ -129,37 +133,28 @@ class JobMonitor:
             news = self._wake.wait(self._interval)
             self._wake.clear()
             if not self._stop.is_set():
-                self.check(refresh=not news)
+                self.check(ask=not news)
 
-    def check(self, *, refresh: bool = True) -> None:
+    def check(self, *, ask: bool = True) -> None:
         """One look at all watched jobs, and the hooks that follow from it.
 
         Args:
-            refresh: ask for all jobs of a handler at once first, where it can do that; without it only what is known
-                already counts.
+            ask: also those that must be asked for; without it only what is known already counts.
         """
         with self._checking:
             with self._lock:
                 watched = dict(self._watched)
-            handlers = {id(each.handler): each.handler for each in watched.values()}
-            for handler in handlers.values() if refresh else ():
-                self._refresh(handler)
             for job_id, each in watched.items():
                 try:
-                    self._look(job_id, each, ask=refresh)
+                    self._look(job_id, each, ask=ask)
+                except TowlineError as error:  # nothing was learnt, and nothing changes
+                    logger.warning("job %s could not be looked at: %s", job_id, error)
                 except Exception:
                     logger.exception("job %s could not be looked at", job_id)
             self._write_state()
 
-    def _refresh(self, handler: Handler) -> None:
-        if refresh := getattr(handler, "refresh", None):
-            try:
-                refresh()
-            except TowlineError as error:  # nothing was learnt, and nothing changes
-                logger.warning("the jobs could not be looked at: %s", error)
-
     def _look(self, job_id: str, watched: _Watched, *, ask: bool) -> None:
-        if not ask and not hasattr(watched.handler, "refresh"):
+        if not ask and not hasattr(watched.handler, "keeps_up"):
             return
         status = watched.handler.normalize_status(watched.handler.get_tao_job_status(job_id))
         watched.job.status = status

@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from towline.engine.facade import Cluster
 from towline.engine.facade import Job as EngineJob
-from towline.models.errors import NotFound, OutcomeUnknown, TowlineError
+from towline.models.errors import NotFound, OutcomeUnknown
 from towline.models.ids import is_job_id, new_job_id
 from towline.models.job import JobRecord
 from towline.tao.failure import failure_of
@@ -21,7 +23,8 @@ from towline.tao.words import TERMINAL, word_of
 
 logger = logging.getLogger(__name__)
 
-_LINES_OF_FAILURES = 50
+JUST_NOW = 1.0
+"""Seconds for which a look at all jobs answers for each of them."""
 
 
 class SlurmHandler:
@@ -32,9 +35,14 @@ class SlurmHandler:
         store: the rows of its jobs.
     """
 
+    keeps_up = True
+    """What is known is kept up to date in the background (`JobMonitor`)."""
+
     def __init__(self, cluster: Cluster, store: JobStore) -> None:
         self._cluster = cluster
         self._store = store
+        self._looking = threading.Lock()
+        self._seen: tuple[frozenset[str], float] = (frozenset(), 0.0)
 
     # --- Submitting ---
 
@@ -105,13 +113,20 @@ class SlurmHandler:
         self._store.create_job_if_absent(**row)
         return job
 
-    def refresh(self) -> None:
-        """Look at all jobs that have not ended, in one round trip.
+    def look(self, job_id: str = "") -> None:
+        """Look at all jobs that have not ended, in one round trip, unless that was done for this one just now.
 
         Raises:
             TowlineError: nothing was learnt, and nothing changed.
         """
-        for record in self._cluster.jobs():
+        with self._looking:
+            seen, when = self._seen
+            if job_id and job_id in seen and time.monotonic() - when < JUST_NOW:
+                return
+            begun = time.monotonic()
+            records = self._cluster.jobs()
+            self._seen = (frozenset(record.id for record in records), begun)
+        for record in records:
             self.note(record)
 
     def note(self, record: JobRecord) -> str:
@@ -131,7 +146,7 @@ class SlurmHandler:
         return row["status"] if row else "Unknown"
 
     def get_tao_job_status(self, job_id: str) -> str | None:
-        """The same; `refresh` looks."""
+        """The same."""
         return self.known_status(job_id)
 
     def normalize_status(self, raw_status: str | None) -> str:
@@ -161,18 +176,13 @@ class SlurmHandler:
         return f"{out}\n{err}" if out and err and not out.endswith("\n") else out + err
 
     def get_failure_analysis(self, job_id: str) -> dict[str, Any] | None:
-        """See `towline.tao.failure.failure_of`."""
+        """See `towline.tao.failure.failure_of`; the first time the log is searched where it is.
+
+        Raises:
+            TowlineError: the log could not be searched.
+        """
         job = self.find_anywhere(job_id)
-        if job is None:
-            return None
-        found = failure_of(job.record)
-        if found is None:
-            return None
-        try:
-            lines = self.get_job_logs(job_id, _LINES_OF_FAILURES)
-        except TowlineError:
-            lines = ""
-        return failure_of(job.record, lines)
+        return failure_of(job.record, job.why()) if job else None
 
     # --- Ending ---
 
@@ -188,6 +198,7 @@ class SlurmHandler:
             return bool(row and row["status"] in TERMINAL)
         if not job.record.state.ended:
             self._store.update_job_status(job_id, "Canceling")
+            self._seen = (frozenset(), 0.0)
             self.note(job.cancel(confirm=False))
         return True
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +59,10 @@ class SlurmSDK:
         self._store = store
         self._cluster = cluster
         self._monitor = JobMonitor(profile.poll_interval, epoch_milestone_interval, listed, store)
-        self._close = weakref.finalize(self, _close, cluster, store, self._monitor)
+        self._background = Background(cluster, self._monitor)
+        self._close = weakref.finalize(self, _close, cluster, store, self._background)
         for job in self._handler.unfinished():
-            self._monitor.watch(job, {}, self._handler)
-            self._monitor.start()
+            self._watch(job, {})
 
     def close(self) -> None:
         """Call the hooks that are due, and end what this object started; closing again does nothing."""
@@ -145,15 +145,15 @@ class SlurmSDK:
 
     def _watch(self, job: Job, hooks: Hooks) -> None:
         self._monitor.watch(job, hooks, self._handler)
-        self._monitor.start()
+        self._background.start()
 
     def refresh(self) -> None:
-        """Look at all jobs that have not ended, in one round trip; the monitor does it every so often.
+        """Look at all jobs that have not ended, in one round trip; that is done in the background, too.
 
         Raises:
             TowlineError: the cluster could not be asked; what was known has not changed.
         """
-        self._handler.refresh()
+        self._handler.look()
         self._monitor.wake()
 
     def get_job_status(self, job_id: str) -> JobStatus:
@@ -168,7 +168,10 @@ class SlurmSDK:
             if row is None:
                 return JobStatus(job_id, "Unknown", "no such job is known here")
             return JobStatus(job_id, row["status"], "as TAO's own SDK has left it", row["updated_at"])
-        record = job.record if job.record.state.ended else job.status()
+        record = job.record
+        if not record.state.ended:
+            self._handler.look(job_id)
+            record = (self._handler.find(job_id) or job).record
         word = self._handler.note(record)
         if word in TERMINAL:
             self._monitor.wake()
@@ -264,9 +267,35 @@ def _unknown(job_id: str) -> NotFound:
     return NotFound(f"no job {job_id!r} is known here", fix="See the known jobs with `list_jobs()`.")
 
 
-def _close(cluster: Cluster, store: JobStore, monitor: JobMonitor) -> None:
+class Background:
+    """What goes on while an SDK is open: the looks at its jobs, and the hooks.
+
+    Args:
+        cluster: the cluster that is looked at.
+        monitor: calls the hooks.
+    """
+
+    def __init__(self, cluster: Cluster, monitor: JobMonitor) -> None:
+        self._cluster = cluster
+        self._monitor = monitor
+        self._leave: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin; once is enough."""
+        if self._leave is None:
+            self._leave = self._cluster.attend(lambda _: self._monitor.wake())
+            self._monitor.start()
+
+    def stop(self) -> None:
+        """Call what is due, and end."""
+        if self._leave:
+            self._leave()
+        self._monitor.stop()
+
+
+def _close(cluster: Cluster, store: JobStore, background: Background) -> None:
     try:
-        monitor.stop()
+        background.stop()
     finally:
         try:
             cluster.close()
