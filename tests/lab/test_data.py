@@ -13,7 +13,7 @@ from harness.store import Store, open_store
 from tests.lab.faulty import as_alice
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
-from towline.lab.layout import WEB_TLS_PORT
+from towline.lab.layout import WEB_PORT, WEB_TLS_PORT
 from towline.lab.process import until
 from towline.lab.store.daemon import web_folder
 
@@ -153,3 +153,24 @@ def test_a_file_comes_over_https(site: Site) -> None:
     assert "CERTIFICATE_VERIFY_FAILED" in distrusted.out
     done = site.towline("run", *trusted, "--input", f"/words={uri}", *GPU, "--", "cat", "/words")
     assert (done.code, done.out) == (0, "over the web\n"), done
+
+
+def test_a_small_file_is_brought_by_the_job_itself_and_a_large_one_is_not(site: Site) -> None:
+    uri = site.store.put("config.toml", b"lr = 1\n")
+    fetch = (*KEYS, "--input", f"/config.toml={uri}", "--fetch", "/config.toml=in-job", *GPU)
+    done = site.towline("run", *fetch, "--", "cat", "/config.toml")
+    assert (done.code, done.out) == (0, "lr = 1\n"), done
+    assert site.on("cpu") == []
+    job = site.towline.submit(*fetch, "--sbatch", "hold", "--", "cat", "/config.toml")
+    site.store.remove("config.toml")
+    as_alice(site.lab, "squeue --me -h -o %i | xargs scontrol release")
+    assert site.towline("wait", job).code == 1
+    assert "an input that the job brings itself could not be brought" in site.towline.job(job)["note"]
+    folder = web_folder(site.lab.paths) / site.store.bucket
+    folder.mkdir()
+    with (folder / "set.tar").open("wb") as large:
+        large.truncate(2 << 30)
+    large_uri = f"http://store.lab:{WEB_PORT}/{site.store.bucket}/set.tar"
+    refused = site.towline("plan", "--input", f"/set.tar={large_uri}", "--fetch", "/set.tar=in-job", *GPU, "--", "true")
+    assert refused.code == 65
+    assert "has 2.0 GiB, and its job's own nodes would wait" in refused.out

@@ -66,6 +66,9 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--container-name", "container.name", "Name of the container, for other steps.", "NAME"),
         SpecOption("--image-import", "image_import", "Make a file of the image first, or not.", "always|never"),
         SpecOption("--input", "inputs", "Data that the container sees at TARGET.", "TARGET=SRC", many=True, pairs=True),
+        SpecOption(
+            "--fetch", "fetch", "Have the job bring a small input itself.", "TARGET=in-job", many=True, pairs=True
+        ),
         SpecOption("--output", "outputs", "Where a result shall go.", "PATH=DEST", many=True, pairs=True),
         SpecOption("--label", "labels", "A name and text of your own.", "NAME=TEXT", many=True, pairs=True),
     ),

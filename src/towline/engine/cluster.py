@@ -17,7 +17,7 @@ from towline.engine.addressing import find_job
 from towline.engine.adopting import adopt
 from towline.engine.data.delivering import deliver_later, output_checks
 from towline.engine.data.preparing import stage_plan
-from towline.engine.data.staging import staging_jobs
+from towline.engine.data.staging import fetch_files, staging_jobs
 from towline.engine.events import Held, Progress, PullReport
 from towline.engine.healing.bad_nodes import avoiding, bad_nodes
 from towline.engine.images.importing import import_jobs
@@ -118,7 +118,9 @@ class AsyncCluster:
         avoided = avoiding(spec, self.profile.partition, bad_nodes(self._session), facts)
         spec = avoided.spec
         prepared = await prepare(self._session, spec, facts)
-        staged = await stage_plan(self._session, spec, facts, known_secrets(spec, secrets))
+        known = known_secrets(spec, secrets)
+        staged = await stage_plan(self._session, spec, facts, known, f"{self.profile.root}/jobs/{job_id}")
+        staged = replace(staged, files=fetch_files(spec, self.profile, staged.inputs))
         staged = staged.with_checks(output_checks(spec, self.profile, facts))
         plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
         if plan.failures and not fresh:

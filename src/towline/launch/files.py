@@ -112,6 +112,7 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/judge.sh": packaged("judge.sh"),
         "script/heal.sh": packaged("heal.sh"),
         "script/past.sh": part("past.sh").encode(),
+        "script/fetch.sh": packaged("fetch.sh"),
         "script/check": packaged("check.sh"),
         "script/submit": script("submit").encode(),
         **({"script/setup": f"{launch.setup}\n".encode()} if launch.setup.strip() else {}),

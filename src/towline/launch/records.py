@@ -29,6 +29,7 @@ class EndRecord:
         rank: the rank whose failure gave the code; None when it was no rank's.
         role: the role that failed first, in a job with roles.
         reason: `exit` (the command's own code), `no-container`, `launch` (no rank ever ran its command),
+            `inputs` (one could not be brought),
             `lost` (a rank left no record), `step` (srun failed although every rank succeeded), `stopped`,
             `cancelled`, or empty for `done`; of a role also `not-ready` (its port did not answer in time) and `left`
             (a service ended before the others had).

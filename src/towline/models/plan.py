@@ -105,6 +105,8 @@ class PlannedInput:
         version: a hash of what the source has now; empty when it did not say.
         size: bytes, as far as they are known.
         ready: whether the copy is there; else a job makes it first.
+        most: bytes that it may have for the job to bring it itself, after its start; 0 for any number, None when it
+            does not.
     """
 
     uri: str
@@ -113,6 +115,7 @@ class PlannedInput:
     version: str = ""
     size: int = 0
     ready: bool = False
+    most: int | None = None
 
 
 @dataclass(frozen=True)

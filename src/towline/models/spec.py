@@ -31,7 +31,7 @@ from towline.models.fields import (
     Walltime,
     When,
 )
-from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_destination, check_uri
+from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_destination, check_uri, is_remote
 from towline.models.resources import Resources
 from towline.models.roles import Role, check_roles, nodes_of, tasks_of
 from towline.models.sbatch_options import check_option, read_options
@@ -47,6 +47,7 @@ MAX_WORD = (128 << 10) - 1
 """Bytes of one argument (MAX_ARG_STRLEN, execve(2))."""
 
 Uri = Annotated[str, AfterValidator(check_uri)]
+Fetch = Literal["in-job", "in-job-any-size"]
 Destination = Annotated[str, AfterValidator(check_destination)]
 LogPer = Literal["job", "node", "rank"]
 OptionsAsWritten = Mapping[str, str | int | float | bool | None] | tuple[str, ...] | str
@@ -85,6 +86,8 @@ class JobSpec(Model):
         image_import: `never` starts from the registry, `always` from a file that a job of its own makes of the image
             first; what the profile says when not given.
         inputs: path in the container → where its data comes from: an absolute path of the cluster or a URI.
+        fetch: path in the container of an input from elsewhere → `in-job` when the job itself shall bring it, which is
+            for small files; `in-job-any-size` although GPUs wait meanwhile. Otherwise a CPU job brings it before.
         outputs: path below the results directory → where a CPU job takes it once the job has succeeded: `s3://`, `gs://`
             or a path of the shared file system.
         begin: time before which the job does not start.
@@ -139,6 +142,7 @@ class JobSpec(Model):
     container: Container = Container()
     image_import: Literal["always", "never"] | None = None
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
+    fetch: Mapping[ClusterPath, Fetch] = Field(default_factory=dict)
     outputs: Mapping[Line, Destination] = Field(default_factory=dict)
     begin: When | None = None
     deadline: When | None = None
@@ -201,6 +205,17 @@ class JobSpec(Model):
         for path in self.outputs:
             if path.startswith("/") or ".." in path.split("/"):
                 raise ValueError(f"outputs: {path!r} must be a path below the results directory")
+        return self
+
+    @model_validator(mode="after")
+    def _inputs_to_fetch(self) -> JobSpec:
+        for target in self.fetch:
+            if not is_remote(self.inputs.get(target, "")):
+                raise ValueError(f"fetch: {target} is no input from elsewhere")
+        if self.fetch and self.array:
+            raise ValueError(
+                "fetch: the tasks of an array share their inputs; leave it out, and they are brought before"
+            )
         return self
 
     @model_validator(mode="after")

@@ -1,10 +1,11 @@
 """The program: `ask` says what URIs mean now, `bring` brings one, `send` takes results away.
 
 ask <URIS                           a line for each fact of each line of stdin, in the order of the lines
-bring URI FOLDER VERSION PROGRESS TOOLS
+bring URI FOLDER VERSION PROGRESS TOOLS [MOST]
 send SOURCE URI
 
-VERSION is `-` when it is not known, TOOLS a list of programs with commas, or `fsspec`. Keys are in variables only.
+VERSION is `-` when it is not known, MOST the bytes that there may be (`-` for any number), TOOLS a list of programs
+with commas, or `fsspec`. Keys are in variables only.
 """
 
 import os
@@ -79,7 +80,9 @@ def ask(uris: Sequence[str], env: Mapping[str, str]) -> None:
             print("{} {}".format(number, " ".join(line.split())))
 
 
-def bring(uri: str, folder: str, version: str, progress: str, tools: Sequence[str], env: Mapping[str, str]) -> None:
+def bring(
+    uri: str, folder: str, version: str, progress: str, tools: Sequence[str], env: Mapping[str, str], most: str = "-"
+) -> None:
     """Bring a URI's data into `folder`, and leave in its `facts` what is there now.
 
     Raises:
@@ -92,6 +95,8 @@ def bring(uri: str, folder: str, version: str, progress: str, tools: Sequence[st
         found = source.find()
         if version not in ("-", found.version) and not isinstance(source, others.FileSystem):
             raise Problem("changed", "{} was changed since the job was submitted".format(uri))
+        if most != "-" and (found.bytes > int(most) or any(each.size < 0 for each in found.entries)):
+            raise Problem("size", "{} has {} bytes, and {} is the most here".format(uri, found.bytes, most))
         print("[INFO] bringing {} files, {} bytes".format(len(found.entries), found.bytes), flush=True)
         Bringing(source, folder, Meter(progress)).all(found)
     else:
@@ -114,7 +119,7 @@ def main(argv: Sequence[str]) -> int:
             sys.stdout.flush()
             os._exit(0)  # a source that has not answered is not waited for
         elif argv[0] == "bring":
-            bring(argv[1], argv[2], argv[3], argv[4], argv[5].split(","), os.environ)
+            bring(argv[1], argv[2], argv[3], argv[4], argv[5].split(","), os.environ, *argv[6:7])
         else:
             files, size = send(argv[1], argv[2], os.environ)
             print("[INFO] sent {} files, {} bytes to {}".format(files, size, argv[2]))

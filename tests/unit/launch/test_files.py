@@ -101,6 +101,7 @@ STATIC = {
         "judge.sh",
         "heal.sh",
         "past.sh",
+        "fetch.sh",
         "check",
         "submit",
         "rules",

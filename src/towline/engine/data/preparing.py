@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from towline.config.profile import ClusterProfile
 from towline.engine.data.program import program
@@ -55,7 +56,9 @@ def remote_uris(spec: JobSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(uri for uri in spec.inputs.values() if is_remote(uri)))
 
 
-async def stage_plan(session: Session, spec: JobSpec, facts: SiteFacts, secrets: Mapping[str, Secret]) -> Staged:
+async def stage_plan(
+    session: Session, spec: JobSpec, facts: SiteFacts, secrets: Mapping[str, Secret], directory: str
+) -> Staged:
     """What copies the spec's data from elsewhere becomes; takes a round trip if there is any.
 
     Args:
@@ -63,6 +66,7 @@ async def stage_plan(session: Session, spec: JobSpec, facts: SiteFacts, secrets:
         spec: the job.
         facts: what the site said of itself.
         secrets: values of secrets that are known already.
+        directory: the job's directory, below which lies what the job brings itself.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
@@ -75,16 +79,19 @@ async def stage_plan(session: Session, spec: JobSpec, facts: SiteFacts, secrets:
     access = access_of(spec, profile, secrets)
     asked = await find(session, uris, access)
     decisions = {uri: decide(uri, found, profile, access) for uri, found in zip(uris, asked, strict=True)}
-    wanted = {target: decisions[uri] for target, uri in spec.inputs.items() if uri in decisions}
-    inputs = tuple(
-        PlannedInput(spec.inputs[target], target, one.path, one.version, one.size, one.ready)
-        for target, (one, _, _) in wanted.items()
-    )
-    room = _room(decisions, asked)
+    fetched = [in_job(spec, target, decisions[spec.inputs[target]], directory) for target in spec.fetch]
+    before = {
+        target: decisions[uri] for target, uri in spec.inputs.items() if uri in decisions and target not in spec.fetch
+    }
+    uris_before = {spec.inputs[target] for target in before}
+    inputs = [replace(one, target=target) for target, (one, _, _) in before.items()]
+    coming = {uri: decisions[uri] for uri in uris_before}
+    room = _room(coming, [found for uri, found in zip(uris, asked, strict=True) if uri in coming])
+    told = [*coming.values(), *fetched]
     return Staged(
-        inputs,
-        (*(check for _, check, _ in decisions.values()), *room),
-        tuple(note for _, _, note in decisions.values() if note),
+        (*inputs, *(one for one, _, _ in fetched)),
+        (*(check for _, check, _ in told), *room),
+        tuple(note for _, _, note in told if note),
     )
 
 
@@ -131,6 +138,30 @@ def decide(uri: str, found: Found, profile: ClusterProfile, access: Access) -> D
         return planned, Check("inputs", Verdict.CANNOT_TELL, f"{evidence}; {problem.why}"), ""
     files = "one file" if found.kind == "file" else f"{found.files} files"
     return planned, Check("inputs", Verdict.OK, f"{evidence}: {files}, {size(found.size)}"), ""
+
+
+IN_JOB_BYTES = 1 << 30
+"""Bytes from which on GPUs would wait too long for an input that their own job brings."""
+
+
+def in_job(spec: JobSpec, target: str, decided: Decision, directory: str) -> Decision:
+    """The same for an input that the job brings itself: whatever copy there is, it gets its own."""
+    one, check, _ = decided
+    most = 0 if spec.fetch[target] == "in-job-any-size" else IN_JOB_BYTES
+    number = list(spec.fetch).index(target)
+    own = replace(one, target=target, path=f"{directory}/inputs/{number}/data", ready=False, most=most)
+    if check.verdict is Verdict.FAILS:
+        return own, check, ""
+    if most and one.size > most:
+        evidence = f"{one.uri} has {size(one.size)}, and its job's own nodes would wait while it comes"
+        fix = (
+            f"Leave --fetch {target} out: a CPU job brings it before. --fetch {target}=in-job-any-size does it anyway."
+        )
+        return own, Check("inputs", Verdict.FAILS, evidence, fix), ""
+    evidence = f"the job itself brings {one.uri} to {target} before its command starts"
+    if not one.version:
+        return own, Check("inputs", Verdict.CANNOT_TELL, f"{evidence}; its source did not say what it has"), ""
+    return own, Check("inputs", Verdict.OK, f"{evidence}: {size(one.size)}"), ""
 
 
 def _there(uri: str, copy: Copy, place: str) -> PlannedInput:

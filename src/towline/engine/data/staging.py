@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from towline.config.profile import ClusterProfile
 from towline.container.pyxis import srun_options
@@ -14,6 +14,7 @@ from towline.models.image import Image
 from towline.models.parts import Mount
 from towline.models.plan import Plan, PlannedInput
 from towline.models.secrets import Secret
+from towline.models.spec import JobSpec
 from towline.slurm.preparation import state_call
 from towline.slurm.scripts import script
 from towline.storage.remote import Access, container_command, data_file
@@ -32,7 +33,7 @@ async def staging_jobs(session: Session, plan: Plan, secrets: Mapping[str, Secre
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster did not answer.
     """
     access = access_of(plan.spec, session.profile, secrets)
-    missing = {each.path: each for each in plan.inputs if not each.ready}
+    missing = {each.path: each for each in plan.inputs if not each.ready and each.most is None}
     return [await _job(session, each, access, plan.spec.account) for each in missing.values()]
 
 
@@ -74,3 +75,13 @@ def _container(profile: ClusterProfile, place: str) -> tuple[str, ...]:
     image = Image.parse(profile.staging_image)
     mounts = (Mount(source=place, target=place),)
     return container_command(srun_options(image, mounts), profile.import_cpus)
+
+
+def fetch_files(spec: JobSpec, profile: ClusterProfile, inputs: Sequence[PlannedInput]) -> dict[str, bytes]:
+    """The files of a job that brings inputs itself; its keys are among its own secrets."""
+    own = [each for each in inputs if each.most is not None]
+    if not own:
+        return {}
+    lines = "".join(f"{each.most or '-'} {each.uri}\n" for each in own)
+    variables = access_of(spec, profile, {}).files["variables"]
+    return {"script/fetch": lines.encode(), "script/variables": variables, "script/stager": program()}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
@@ -55,11 +55,13 @@ class Staged:
         inputs: those.
         checks: about each of them.
         notes: what was decided for the user, in sentences.
+        files: path below the job directory → content, for those that the job brings itself.
     """
 
     inputs: tuple[PlannedInput, ...] = ()
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes], repr=False)
 
     def with_checks(self, checks: Sequence[Check]) -> Staged:
         """The same with further checks."""
@@ -128,6 +130,7 @@ def make_plan(
             **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts),
             **_image_list(prepared),
             **_input_list(staged),
+            **staged.files,
             **_needs((*needed, *coming, *([code.place] if code else []))),
             **(staging.job_files(code) if code else {}),
         },
@@ -223,7 +226,7 @@ def _image_list(prepared: Prepared) -> dict[str, bytes]:
 
 def _input_list(staged: Staged) -> dict[str, bytes]:
     """Which copies of data the job needs."""
-    lines = dict.fromkeys(f"{each.uri} {each.path}\n" for each in staged.inputs)
+    lines = dict.fromkeys(f"{each.uri} {each.path}\n" for each in staged.inputs if each.most is None)
     return {"script/inputs": "".join(lines).encode()} if lines else {}
 
 

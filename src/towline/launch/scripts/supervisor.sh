@@ -274,12 +274,14 @@ heal_limit='' heal_grace='' heal_signal='' heal_checkpoints='' heal_exit_code=''
 . "$TOWLINE_JOB_DIR/script/judge.sh"
 # shellcheck source=src/towline/launch/scripts/heal.sh
 . "$TOWLINE_JOB_DIR/script/heal.sh"
+# shellcheck source=src/towline/launch/scripts/fetch.sh
+. "$TOWLINE_JOB_DIR/script/fetch.sh"
 verdict='' job_role='' srun_code=''
 leave_if_spent
 await_predecessor
 set_environment
 note_checkpoint
-if ! check_first; then
+if ! check_first || ! fetch_inputs; then
     : # judged already
 elif [ -z "$step_roles" ]; then
     [ -z "$step_logs" ] || mkdir -p "$own_dir/$step_logs" || give_up "cannot make $own_dir/$step_logs"
