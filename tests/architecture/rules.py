@@ -42,6 +42,7 @@ ONLY_IN: dict[str, frozenset[str]] = {
     "yaml": frozenset({"config"}),
     "click": frozenset({"cli"}),
     "rich": frozenset({"cli"}),
+    "apprise": frozenset({"engine"}),
 }
 """Module → the rooms that may import it; a dependency that spreads is felt at every start."""
 

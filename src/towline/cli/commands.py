@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pull": ("towline.cli.transfer:pull", "Bring files of the cluster's shared file system home."),
     "rm": ("towline.cli.clean:rm", "Remove jobs that have ended, with logs and results."),
     "gc": ("towline.cli.clean:gc", "Show what could be removed on the cluster, or remove it."),
+    "notify": ("towline.cli.notify:notify", "Show who is told when jobs end, and try it."),
     "spec": ("towline.cli.spec:spec", "Check descriptions of jobs, and print their schema."),
     "setup": ("towline.cli.setup:setup", "Describe a cluster: a few questions, then everything is checked."),
     "doctor": ("towline.cli.doctor:doctor", "Check everything a job needs, and say how to mend what is broken."),

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from towline.models.fields import ClusterPath, Count, Line, MemoryMiB
 from towline.models.image import Image
+from towline.models.notice import Occasion
 from towline.models.spec import AnyMount, Text, Token, Tokens, Walltime
 from towline.models.values import check_absolute_path, check_job_name, check_token
 
@@ -80,6 +81,21 @@ def _url(value: str) -> str:
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::\d+)?/?", value):
         raise ValueError(f"{value!r} is not the URL of a store: https://HOST[:PORT]")
     return value.rstrip("/")
+
+
+def _channel(value: str) -> str:
+    kind, colon, rest = value.partition(":")
+    if not colon or not rest or any(ord(char) < 33 for char in value):
+        raise ValueError(
+            f"{kind!r} is no URL of apprise (apprise's documentation lists them), env:VARIABLE or file:PATH"
+        )
+    return value
+
+
+def hidden_channel(value: str) -> str:
+    """A value of `notify` as it may be shown: a URL's scheme, for keys and passwords stand behind it."""
+    kind, _, rest = value.partition(":")
+    return value if kind in ("env", "file") and not rest.startswith("//") else f"{kind}://***"
 
 
 def _path_pair(value: str) -> str:
@@ -292,6 +308,16 @@ class ClusterProfile(BaseModel):
         default="on-fault",
         description="Whether jobs that do not say may start again after faults and preemption.",
         json_schema_extra=_tao("SLURM_USE_REQUEUE"),
+    )
+    notify: Annotated[tuple[Annotated[str, AfterValidator(_channel)], ...], BeforeValidator(_listed)] = Field(
+        default=(),
+        description="Where people are told of jobs: URLs of apprise such as `slack://…`, `mailto://…`, `dbus://`, or "
+        "`env:VARIABLE` and `file:PATH`, which hold them. Needs `towline[notify]`.",
+    )
+    notify_on: Annotated[tuple[Occasion, ...], BeforeValidator(_listed)] = Field(
+        default=("ended", "restarted", "stuck"),
+        description="What they are told: jobs that `ended`, `failed`, `started`, `restarted` after a fault, or are "
+        "`stuck` in the queue for good.",
     )
     log_per: Literal["job", "node", "rank"] = Field(
         default="job",

@@ -71,6 +71,10 @@ class AsyncCluster:
     def __init__(self, profile: ClusterProfile, *, remote: Remote | None = None, store: Store | None = None) -> None:
         self._session = Session(profile, remote or open_remote(profile), store or Store(state_dir()))
         self.notes = self._session.store.notes
+        if profile.notify:
+            from towline.engine.notifying.waking import watched_by_people
+
+            self.notes += watched_by_people(self._session)
 
     @classmethod
     def open(cls, name: str | None = None) -> AsyncCluster:

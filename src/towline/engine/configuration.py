@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from towline.config import files, job_file, paths, project
 from towline.config.job_file import JobFile
+from towline.config.profile import hidden_channel
 from towline.config.settings import settings
 from towline.models import schema
 from towline.models.resources import ALTERNATIVES
@@ -61,6 +62,7 @@ def show_profile(name: str | None) -> ShownProfile:
     """
     found = files.resolve(name)
     values = found.profile.model_dump(mode="json")
+    values["notify"] = [hidden_channel(each) for each in found.profile.notify]
     values["mounts"] = [f"{each.source}:{each.target}:{each.mode}" for each in found.profile.mounts]
     shown = tuple(
         Shown(each.name, values[each.name], found.origins[each.name].source.value, str(found.origins[each.name]))

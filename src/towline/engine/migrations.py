@@ -96,6 +96,29 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (cluster, node)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE channels (
+        cluster TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        told    INTEGER NOT NULL,
+        PRIMARY KEY (cluster, channel)
+    ) WITHOUT ROWID;
+    CREATE TABLE notices (
+        cluster TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        event   INTEGER NOT NULL,
+        job     TEXT NOT NULL,
+        title   TEXT NOT NULL,
+        body    TEXT NOT NULL,
+        tone    TEXT NOT NULL,
+        made    REAL NOT NULL,
+        due     REAL NOT NULL,
+        state   TEXT NOT NULL DEFAULT 'waiting',
+        tries   INTEGER NOT NULL DEFAULT 0,
+        error   TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (cluster, channel, event)
+    ) WITHOUT ROWID;
+    """,
 )
 
 

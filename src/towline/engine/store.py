@@ -13,7 +13,7 @@ import shutil
 import socket
 import sqlite3
 import tempfile
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,11 @@ _TOGETHER = 500
 """Jobs that are read with one query."""
 _CHANGING = ("state", "note", "tasks", "progress")
 """Columns of a job that change after its submission."""
+_FORGET_EVENTS = (
+    "DELETE FROM events WHERE job = ? AND NOT EXISTS (SELECT 1 FROM channels "
+    "WHERE channels.cluster = events.cluster AND channels.told < events.number)"
+)
+"""But for those that people are still to be told of."""
 _ENDED = tuple(state.value for state in JobState if state.ended)
 
 
@@ -58,6 +63,7 @@ class Store:
     Attributes:
         directory: the state directory.
         path: the file.
+        on_change: called after jobs or events were written.
         notes: that the file cannot be written, if so. Then this object has a copy of it, which is enough for looking.
 
     Raises:
@@ -65,6 +71,7 @@ class Store:
     """
 
     notes: tuple[str, ...] = ()
+    on_change: Callable[[], None] | None = None
 
     def __init__(self, directory: Path) -> None:
         self._borrowed: tempfile.TemporaryDirectory[str] | None = None
@@ -170,6 +177,7 @@ class Store:
             _put_attempts(db, record)
             _mark_changed(db, record.id)
             history.append(db, record, [Happened(EventKind.CREATED, {"command": record.command})])
+        self._wake()
 
     def save(self, *records: JobRecord, seen: float | None = None) -> tuple[JobRecord, ...]:
         """Write what is known now, with an event for each change; a job that has ended never gets another state.
@@ -184,7 +192,13 @@ class Store:
         """
         with self.writing() as db:
             known = self._known([record.id for record in records])
-            return tuple(_saved(db, record, known.get(record.id), seen) for record in records)
+            saved = tuple(_saved(db, record, known.get(record.id), seen) for record in records)
+        self._wake()
+        return saved
+
+    def _wake(self) -> None:
+        if self.on_change:
+            self.on_change()
 
     def _known(self, ids: Sequence[str]) -> dict[str, tuple[JobRecord, float]]:
         """The jobs, and from when their newest change is."""
@@ -201,7 +215,7 @@ class Store:
         with self.writing() as db:
             for job_id in job_ids:
                 db.execute("DELETE FROM attempts WHERE job = ?", (job_id,))
-                db.execute("DELETE FROM events WHERE job = ?", (job_id,))
+                db.execute(_FORGET_EVENTS, (job_id,))
                 db.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
 
     def job(self, job_id: str) -> JobRecord | None:
@@ -263,7 +277,9 @@ class Store:
             key: with it only the first event of that key and job is kept, whichever process writes it.
         """
         with self.writing() as db:
-            return bool(history.append(db, record, [Happened(kind, details)], key))
+            new = bool(history.append(db, record, [Happened(kind, details)], key))
+        self._wake()
+        return new
 
     def events(
         self, cluster: str, *, after: int = 0, jobs: Sequence[str] | None = None, limit: int = 1000

@@ -1,0 +1,1 @@
+"""Telling people what became of their jobs: by mail, chat, desktop or webhook, through apprise."""

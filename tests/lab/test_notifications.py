@@ -1,0 +1,99 @@
+"""People are told of jobs by a webhook: once, later when it was away, and nobody waits for it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.terminal import Terminal
+from towline.lab import Lab
+from towline.lab.process import until
+
+
+class Hook:
+    """A webhook on this machine; `away` makes it refuse, `slow` lets a sender wait."""
+
+    def __init__(self) -> None:
+        self.heard: list[dict[str, Any]] = []
+        self.refused = 0
+        self.away = False
+        self.released = threading.Event()
+        self.released.set()
+        hook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.released.wait(60)
+                if hook.away:
+                    hook.refused += 1
+                else:
+                    hook.heard.append(json.loads(body))
+                self.send_response(503 if hook.away else 200)
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"json://127.0.0.1:{self.server.server_port}/"
+
+    @property
+    def titles(self) -> list[str]:
+        return [each["title"] for each in self.heard]
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    made = Hook()
+    threading.Thread(target=made.server.serve_forever, daemon=True).start()
+    yield made
+    made.released.set()
+    made.server.shutdown()
+    made.server.server_close()
+
+
+@pytest.fixture
+def towline(lab: Lab, hook: Hook, tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "state", {"TOWLINE_NOTIFY": "env:HOOK", "HOOK": hook.url})
+
+
+def test_an_end_is_told_once_however_many_watch_and_none_of_them_waits(towline: Terminal, hook: Hook) -> None:
+    hook.released.clear()
+    job = towline.submit("--name", "told", "--", "sh", "-c", "sleep 1; exit 3")
+    watchers = [towline.start("wait", job) for _ in range(3)]
+    for watcher in watchers:
+        with watcher:
+            watcher.communicate(timeout=100)  # the hook answers nobody meanwhile
+    hook.released.set()
+    until(lambda: bool(hook.heard), 60, "the message")
+    assert towline("status", job).code == 0
+    time.sleep(0.5)
+    assert hook.titles == ["told failed (lab)"]
+    assert "exit code 3" in hook.heard[0]["message"]
+    assert hook.heard[0]["type"] == "failure"
+    assert b"127.0.0.1" not in (towline.state / "store.db").read_bytes()
+
+
+def test_what_could_not_be_told_is_told_later_and_in_order(towline: Terminal, hook: Hook) -> None:
+    hook.away = True
+    job = towline.submit("--name", "first", "--", "true")
+    assert towline("wait", job).code == 0
+    until(lambda: hook.refused > 0, 60, "a refused message")
+    hook.away = False
+    until(lambda: bool(hook.heard), 60, "the message")
+    assert hook.titles == ["first succeeded (lab)"]
+    (channel,) = towline("notify", "--test", "--json").json["channels"]
+    assert (channel["channel"], channel["waiting"], channel["tried"]) == ("env:HOOK", 0, "sent")
+    assert hook.titles[1] == "A test from Towline (lab)"
+    towline.environment["HOOK"] = "json://127.0.0.1:9/"
+    failed = towline("notify", "--test")
+    assert failed.code == 71, failed
+    assert "127.0.0.1:9" not in failed.out + failed.err
