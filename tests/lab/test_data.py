@@ -97,16 +97,20 @@ def test_what_a_source_refuses_is_told_before_anything_is_submitted(site: Site) 
     assert site.jobs() == []
 
 
-def test_a_copy_that_cannot_be_made_takes_the_waiting_job_with_it_and_says_why(site: Site) -> None:
-    """Without a client, too: both jobs are submitted, and only then somebody looks."""
+def test_many_wait_for_one_copy_and_are_told_why_it_cannot_be_made(site: Site) -> None:
+    """Without a client, too: all jobs are submitted, and only then somebody looks."""
     uri = site.store.put("one.bin", b"x" * 100)
     blocker = as_alice(site.lab, "sbatch --parsable -p cpu --exclusive -t 2 -o /dev/null --wrap 'sleep 300'")
-    job = site.towline.submit(*KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "true")
+    words = ("run", "--detach", *KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "true")
+    clients = [site.towline.start(*words) for _ in range(3)]
+    jobs = [client.communicate(timeout=120)[0].strip() for client in clients]
+    assert as_alice(site.lab, "squeue -h -p cpu -t PD -o %j | grep -c towline-stage") == "1"
     site.store.put("one.bin", b"y" * 100)
     as_alice(site.lab, f"scancel {blocker}")
-    ended = site.towline.until(job, lambda job: job["state"] not in ("pending", "submitting"))
-    assert ended["state"] == "cancelled"
-    assert f"its input {uri} could not be staged: {uri} was changed since the job was submitted" in ended["note"]
+    for job in jobs:
+        ended = site.towline.until(job, lambda job: job["state"] not in ("pending", "submitting"))
+        assert ended["state"] == "cancelled"
+        assert f"its input {uri} could not be staged: {uri} was changed since the job was submitted" in ended["note"]
     assert site.on("batch") == []
     again = site.towline("run", *KEYS, "--input", f"/one.bin={uri}", *GPU, "--", "cat", "/one.bin")
     assert (again.code, again.out) == (0, "y" * 100), again
