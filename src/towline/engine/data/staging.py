@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from towline.config.profile import ClusterProfile
-from towline.container.pyxis import srun_options
 from towline.engine import preparing
 from towline.engine.data.preparing import access_of, place_of
 from towline.engine.data.program import program
+from towline.engine.planning.containers import container_words, runtime_of
 from towline.engine.session import Session
 from towline.models.image import Image
 from towline.models.parts import Mount
@@ -46,7 +46,7 @@ async def _job(session: Session, planned: PlannedInput, access: Access, account:
         planned.version,
         profile.staging_tools,
         profile.staging_python or "",
-        _container(profile, place),
+        _container(session, place),
     )
     making = preparing.Making(
         kind="stage",
@@ -69,12 +69,16 @@ def staging_time(session: Session) -> int:
     return min(wanted, part.max_time) if part and part.max_time else wanted
 
 
-def _container(profile: ClusterProfile, place: str) -> tuple[str, ...]:
-    if not profile.staging_image:
+def _container(session: Session, place: str) -> tuple[str, ...]:
+    """The command that runs another one in the profile's image; none on the node itself."""
+    profile, facts = session.profile, session.store.facts(session.profile.name)
+    if not profile.staging_image or facts is None:
         return ()
     image = Image.parse(profile.staging_image)
+    spec = JobSpec(command=("true",), image=profile.staging_image)
     mounts = (Mount(source=place, target=place),)
-    return container_command(srun_options(image, mounts), profile.import_cpus)
+    words = container_words(spec, spec.image, image, mounts, runtime_of(profile, facts))
+    return container_command(words, profile.import_cpus)
 
 
 def fetch_files(spec: JobSpec, profile: ClusterProfile, inputs: Sequence[PlannedInput]) -> dict[str, bytes]:

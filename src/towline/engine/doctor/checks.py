@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from towline.engine.doctor import containers, here, job, network, scheduler, storage
+from towline.engine.doctor import containers, data, here, job, network, scheduler, storage
 from towline.engine.doctor.facts import Check, Facts, Finding
 from towline.models.plan import Verdict
 
@@ -31,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
     containers.enroot,
     containers.enroot_space,
     containers.credentials,
+    data.staging,
     storage.root,
     storage.root_shared,
     storage.quota,

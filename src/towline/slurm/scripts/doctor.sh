@@ -10,6 +10,8 @@
 . ./places.sh
 # shellcheck source=src/towline/slurm/scripts/enroot.sh
 . ./enroot.sh
+# shellcheck source=src/towline/slurm/scripts/python.sh
+. ./python.sh
 
 tl_format=$1 tl_root=$2 tl_probe=$3 tl_role=$4 tl_partition=$5
 shift 5
@@ -104,6 +106,12 @@ enroot_facts() {
     credentials
 }
 
+# What brings data from elsewhere needs one, here to ask the sources.
+python_facts() {
+    find_python '' || return 0
+    printf '@fact python\n>version %s\n' "$("$tl_python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null </dev/null)"
+}
+
 if [ "$tl_role" = remove ]; then
     rm -f "$(nearest "$tl_root")/$tl_probe"
     echo @end
@@ -121,4 +129,5 @@ else
     sed 's/^/!/' ./slurm.err
 fi
 enroot_facts
+python_facts
 echo @end

@@ -70,6 +70,8 @@ ANSWER = """\
 >CACHE yes 9000000 500000 xfs /home/me/.cache/enroot
 >DATA yes 9000000 500000 xfs /home/me/.local/share/enroot
 >TEMP yes 9000000 500000 xfs /tmp
+@fact python
+>version 3.9.18
 @fact credentials
 >600 /home/me/.config/enroot/.credentials
 >nvcr.io $oauthtoken

@@ -1,0 +1,24 @@
+"""Checks of what brings data from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from towline.engine.doctor.facts import Facts, Finding, cannot_tell, ok
+
+
+def staging(facts: Facts) -> Sequence[Finding]:
+    """Where data is brought, and with what its sources are asked. Not everybody needs that: nothing fails."""
+    answer, profile = facts.answer, facts.profile
+    if answer is None or not answer.partitions:
+        return [cannot_tell("staging", "Slurm was not reached")]
+    names = [part.name for part in answer.partitions]
+    if profile.import_partition not in names:
+        evidence = f"there is no partition {profile.import_partition} to bring data from elsewhere on"
+        return [cannot_tell("staging", evidence, f"Set `import_partition` to one of {', '.join(names)}.")]
+    version = answer.fact("python", "version")
+    if not version and not profile.staging_python:
+        evidence = "there is no Python 3.6 on the login host, so that sources of data are first asked by a job"
+        return [cannot_tell("staging", evidence, "Set `staging_python` to one that the cluster has.")]
+    python = profile.staging_python or f"Python {version}"
+    return [ok("staging", f"data from elsewhere is brought on {profile.import_partition}; {python} asks its sources")]
