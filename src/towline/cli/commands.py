@@ -8,7 +8,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "review": ("towline.cli.review:review", "Look at all that a job needs and give it a hash to confirm."),
     "confirm": ("towline.cli.review:confirm", "Submit exactly what was reviewed."),
     "ps": ("towline.cli.jobs:ps", "List jobs that have not ended, or all of them."),
-    "status": ("towline.cli.jobs:status", "Show all that is known about jobs."),
+    "status": ("towline.cli.status:status", "Show all that is known about jobs."),
     "watch": ("towline.cli.events:watch", "Print one line for each job at regular times, until all have ended."),
     "events": ("towline.cli.events:events", "Show what has happened to jobs, and go on as things happen."),
     "logs": ("towline.cli.logs:logs", "Print the logs of jobs, once or as they grow."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from towline.models.plan import Plan
     from towline.models.secrets import Secrets
     from towline.models.spec import JobSpec
+    from towline.models.summary import JobSummary
 
 
 class Job(Protocol):
@@ -33,6 +34,8 @@ class Job(Protocol):
     def tasks(self) -> Sequence[Job]: ...  # noqa: D102
 
     async def status(self) -> JobRecord: ...  # noqa: D102
+
+    async def summary(self) -> JobSummary: ...  # noqa: D102
 
     async def why(self) -> Diagnosis | None: ...  # noqa: D102
 

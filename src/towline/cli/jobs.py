@@ -1,9 +1,8 @@
-"""`towline ps`, `status`, `cancel` and `wait`: looking at jobs and deciding about them."""
+"""`towline ps`, `cancel` and `wait`: looking at jobs and deciding about them."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +15,10 @@ from towline.cli.doors import open_cluster
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, interval_option, jobs_argument, json_option, seconds
-from towline.cli.output import duration, moment, paint, table, width_of
+from towline.cli.output import duration, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
-from towline.models.job import Attempt, Component, JobRecord, JobState
+from towline.models.job import JobRecord
 
 # --- ps ---
 

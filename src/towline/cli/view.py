@@ -10,7 +10,7 @@ from typing import Protocol
 from towline.cli import wording
 from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
 from towline.cli.logstream import LogText, LogWriter
-from towline.cli.output import YELLOW, StatusLine, duration
+from towline.cli.output import RED, YELLOW, StatusLine, duration
 from towline.engine.events import AttemptBegan, Event, Held, LogChunk, LogRewritten, NoAnswer
 from towline.models.errors import INTERRUPTED
 from towline.models.job import JobRecord, JobState
@@ -129,11 +129,19 @@ class TextView:
         if record.state in _WAITS:
             self._waiting = record
             self._show_waiting(record)
+            self._warn(record)
             return
         self._waiting = None
         if (text := wording.progress(record)) != self._said:
             self._log.finish()
             self._status.say(text)
+            self._said = text
+
+    def _warn(self, record: JobRecord) -> None:
+        """Say aloud, once, that a job will never start by itself."""
+        text = wording.blocked(record)
+        if text and text != self._said:
+            self._status.say(text, RED)
             self._said = text
 
     def _show_waiting(self, record: JobRecord) -> None:

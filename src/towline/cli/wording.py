@@ -8,6 +8,7 @@ from dataclasses import replace
 from towline.cli.output import GREEN, RED, YELLOW, duration
 from towline.engine.events import AttemptBegan, Held, LogRewritten
 from towline.engine.watching.arrays import shortened
+from towline.engine.watching.verdict import blocked_for_ever
 from towline.models.diagnosis import Diagnosis
 from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
@@ -48,6 +49,12 @@ def progress(record: JobRecord) -> str:
     if record.state is JobState.PENDING:
         return f"job {record.reference} is waiting{again}{_because(record)}"
     return f"job {record.reference} is {record.state}{again}{_because(record)}"
+
+
+def blocked(record: JobRecord) -> str:
+    """That the job will never start unless somebody acts, and the way out; empty when it only waits."""
+    why = blocked_for_ever(record)
+    return f"job {record.reference} will NOT start: {why}" if why else ""
 
 
 def no_answer(reason: str) -> str:

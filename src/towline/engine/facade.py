@@ -32,6 +32,7 @@ from towline.models.job import JobRecord
 from towline.models.plan import Plan
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
+from towline.models.summary import JobSummary
 from towline.models.values import Json
 from towline.storage.logs import LogChoice
 
@@ -277,6 +278,10 @@ class Job:
     def why(self) -> Diagnosis | None:
         """See `AsyncJob.why`."""
         return self._loop.wait(self._job.why())
+
+    def summary(self) -> JobSummary:
+        """See `AsyncJob.summary`."""
+        return self._loop.wait(self._job.summary())
 
     def tasks(self) -> tuple[Job, ...]:
         """See `AsyncJob.tasks`."""

@@ -11,12 +11,13 @@ from towline.engine.data import delivering
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.session import Session
 from towline.engine.staging import keeping
-from towline.engine.watching import following, observation, waiting, why
+from towline.engine.watching import following, observation, summing, waiting, why
 from towline.engine.watching.arrays import task_of
 from towline.engine.watching.reading import ALL
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import WaitTimedOut
 from towline.models.job import JobRecord
+from towline.models.summary import JobSummary
 from towline.models.values import Json
 from towline.storage.logs import LogChoice
 
@@ -51,6 +52,13 @@ class AsyncJob:
         """The job after one poll."""
         (self.record,) = await observation.poll(self._session, [self.record])
         return self.record
+
+    async def summary(self) -> JobSummary:
+        """What the job asks for and has used; for one that waits also why, and what would let it start sooner.
+
+        That takes a round trip; what stands in its way is no error.
+        """
+        return await summing.summary(self._session, self.record)
 
     async def why(self) -> Diagnosis | None:
         """Why the job ended, or why it had to start again; None when it did not fail or nothing shows why.

@@ -209,6 +209,12 @@ def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", account
     return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files, repeats=True)
 
 
+def queue_call(slurm: SlurmId, setup: str = "") -> Call:
+    """See what a waiting job has in front of it; read the answer with `towline.slurm.queue.parse_queue`."""
+    args = (slurm.id, slurm.cluster or "-", FREE_FORMAT)
+    return Call("queue", script("queue"), args, setup_files(setup), repeats=True)
+
+
 def cancel_call(
     directory: str, token: str, ids: Sequence[SlurmId] = (), setup: str = "", task: int | None = None
 ) -> Call:

@@ -96,7 +96,7 @@ def parse_look(stdout: str) -> Look:
         start=_start(test, answer) if test and test.ok else None,
         refusal=refusal,
         passing=bool(refusal and _NOT_NOW.search(refusal.said)),
-        nodes=tuple(found for line in (free.out if free else "").splitlines() if (found := _nodes(line))),
+        nodes=tuple(found for line in (free.out if free else "").splitlines() if (found := parse_nodes_now(line))),
     )
 
 
@@ -112,7 +112,7 @@ def _refusal(test: Reply) -> Refusal:
     return classify_refusal(_ALLOCATION.sub("", test.err or test.out))
 
 
-def _nodes(line: str) -> NodesNow | None:
+def parse_nodes_now(line: str) -> NodesNow | None:
     """One line of sinfo with `FREE_FORMAT`; states may carry a sign, for example `idle~` for powered down."""
     parts = line.split("|")
     if len(parts) != 6:

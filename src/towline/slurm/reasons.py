@@ -46,11 +46,12 @@ _TABLE: tuple[tuple[str, str, bool, str], ...] = (
     (r"JobHeldUser", "It is held by its user.", True, _RELEASE),
     (r"JobHeldAdmin", "It is held by the site.", True, "Ask the site's support, or cancel it."),
     (
-        r"launch failed requeued held|job requeued in held state|user env retrieval failed requeued held",
+        r"launch failed requeued held|user env retrieval failed requeued held",
         "A node could not start it; Slurm put it back into the queue and holds it.",
         True,
         "Cancel it and submit it again, leaving out that node; the site should look at the node.",
     ),
+    (r"job requeued in held state", "It was put back into the queue and is held.", True, _RELEASE),
     (
         r"JobHoldMaxRequeue",
         "It was requeued as often as the site allows and is held now.",

@@ -28,6 +28,7 @@ from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.plan import Check, Plan, Verdict
 from towline.models.secrets import Secrets
 from towline.models.spec import JobSpec
+from towline.models.summary import JobSummary
 
 ALL = LogChoice()
 OUT, ERR = "out", "err"
@@ -75,6 +76,7 @@ class FakeJob:
     events: Sequence[Event | TowlineError | Forever] = ()
     files: tuple[ResultFile, ...] = ()
     calls: list[str] = field(default_factory=list[str])
+    figures: JobSummary = field(default_factory=JobSummary)
 
     @property
     def id(self) -> str:
@@ -91,6 +93,9 @@ class FakeJob:
     async def status(self) -> JobRecord:
         self.calls.append("status")
         return self.record
+
+    async def summary(self) -> JobSummary:
+        return self.figures
 
     async def why(self) -> Diagnosis | None:
         self.calls.append("why")

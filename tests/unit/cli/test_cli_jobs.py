@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,11 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
+from towline.cli.status import life_line
 from towline.engine.events import AttemptBegan, LogChunk, LogRewritten, NoAnswer, ResultFile, StateChanged
 from towline.models.job import Attempt, JobState, Tasks
+from towline.models.summary import JobSummary
+from towline.models.waiting import Waiting
 
 Towline = Callable[..., Any]
 FILES = (ResultFile("model.bin", 3 << 20, 1_000_000), ResultFile("logs/\x1b[2Ja", 7, 1_000_001))
@@ -52,6 +56,7 @@ def test_ps_without_jobs_prints_nothing_into_a_pipe(towline: Towline, cluster: F
 
 def test_the_fields_of_a_job(towline: Towline, jobs: list[FakeJob]) -> None:
     (job,) = towline("status", "42", "--json").document["jobs"]
+    assert job.pop("summary")["waiting"] is None
     assert job == {
         "id": "k3v9x2m4q",
         "task": None,
@@ -351,3 +356,36 @@ def test_of_an_array_every_log_is_printed_and_all_are_followed_together(towline:
     chunks = [LogChunk("out", f"{task} of 2\n".encode(), task=task, attempt=task) for task in (1, 2)]
     cluster.known = [FakeJob(array().record, (*chunks, StateChanged(array().record)))]
     assert towline("logs", "-f", "train").stdout == "1: 1 of 2\n2: 2 of 2\n"
+
+
+def test_status_says_why_a_job_waits_and_what_it_has_used(towline: Towline, jobs: list[FakeJob]) -> None:
+    waiting = Waiting(
+        "Resources", "It waits.", facts=("1 of 4 nodes is free",), start_in=3600, sooner=("with 1 node it could start",)
+    )
+    jobs[0].record = record(JobState.PENDING, job_id="k1aaaaaaa", submitted=1_000_010, reason="Resources")
+    jobs[0].figures = JobSummary(nodes=2, gpus=16, time=7200, waited=90, gpu_hours_most=32.0, waiting=waiting)
+    shown = towline("status", "k1aaaaaaa").stdout
+    lines = {label: rest for label, _, rest in (line.strip().partition("  ") for line in shown.splitlines())}
+    assert lines["because"].strip() == "1 of 4 nodes is free"
+    assert lines["sooner"].strip() == "with 1 node it could start"
+    assert lines["start"].strip().startswith("in 1h00m")
+    assert lines["asks for"].strip() == "2 nodes, 16 GPUs, for 2h00m"
+    assert lines["life"].strip().endswith("pending now")
+    jobs[0].figures = JobSummary(waiting=Waiting("JobHeldAdmin", "It is held.", blocked=True, way_out="Ask."))
+    assert "it will not start unless" in towline("status", "k1aaaaaaa").stdout
+
+
+def test_the_life_of_a_job_is_one_line() -> None:
+    first = Attempt(1, "41", slurm_state="NODE_FAIL", nodes="node1", submitted=100, started=200, ended=300)
+    second = Attempt(2, "41", nodes="node2", submitted=310, started=400, ended=500, exit_code=0)
+    done = dataclasses.replace(record(JobState.SUCCEEDED), created=90, attempts=(first, second))
+    words = [re.sub(r"( [\d-]{10})? [\d:]{8}$", "", step) for step in life_line(done).split(" → ")]
+    assert words == [
+        "created",
+        "queued",
+        "started on node1",
+        "NODE_FAIL",
+        "queued as attempt 2",
+        "started on node2",
+        "succeeded",
+    ]

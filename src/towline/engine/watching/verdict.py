@@ -237,6 +237,14 @@ def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRec
     return dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt), note=note)
 
 
+def blocked_for_ever(record: JobRecord) -> str:
+    """Why the job can never start unless somebody acts, with Slurm's word and the way out; empty when it only waits."""
+    if record.state is not JobState.PENDING or not record.last.reason:
+        return ""
+    reason = explain_reason(record.last.reason)
+    return f"{reason.sentence} ({reason.word}) {reason.way_out}" if reason.blocked else ""
+
+
 def note_of(record: JobRecord, evidence: Evidence) -> str:
     """One sentence about the state for a person; empty when the state says it all."""
     attempt = record.last

@@ -10,6 +10,7 @@ from typing import Literal
 ScriptName = Literal[
     "facts",
     "look",
+    "queue",
     "stage",
     "again",
     "release",
