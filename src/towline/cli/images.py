@@ -16,7 +16,8 @@ from towline.models.errors import RemoteFault
 from towline.models.values import parse_memory
 
 if TYPE_CHECKING:
-    from towline.engine.images.keeping import ImportNews, Removal, Shelved
+    from towline.engine.images.importing import ImportNews
+    from towline.engine.images.keeping import Removal, Shelved
 
 
 @click.group(epilog=examples("towline images ls", "towline images pull nvcr.io/nvidia/pytorch:24.07-py3"))
@@ -129,7 +130,8 @@ def _verdict(each: Shelved) -> str:
 def _progress(news: ImportNews) -> tuple[str, ...]:
     found = news.found
     if found.stage == "":
-        return (f"the import of {news.image.reference} waits as Slurm job {news.slurm_id}",)
+        job = "" if news.slurm_id == "here" else f" as Slurm job {news.slurm_id}"
+        return (f"the import of {news.image.reference} waits{job}",)
     rate = f", {size(found.rate)}/s" if found.rate else ""
     made = f", {size(found.bytes)}{rate}" if found.bytes else ""
     return (f"importing {news.image.reference}: {found.doing or found.stage}{made}, {duration(news.seconds)}",)

@@ -217,10 +217,20 @@ class ClusterProfile(BaseModel):
         description="Directory of these files on the shared file system; `images` below `root` when not given.",
         json_schema_extra=_tao("SLURM_SQSH_CACHE_DIR"),
     )
+    image_owners: Tokens = Field(
+        default=(),
+        description="Users whose files in `image_cache` count beside your own, for a cache that a group shares. Their "
+        "checksums are compared before a file is used.",
+    )
     image_tags: Literal["check", "reuse"] = Field(
         default="check",
         description="Whether a tag's file counts only while the registry has the same image (`check`), or for ever.",
         json_schema_extra=_tao("SLURM_FORCE_RECONVERT_LATEST"),
+    )
+    import_on: Literal["job", "login"] = Field(
+        default="job",
+        description="What imports images: a `job`, or the `login` host, where no node reaches the registries; then "
+        "your jobs are submitted when their images are there.",
     )
     import_partition: Token = Field(
         default="cpu",

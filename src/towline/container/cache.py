@@ -22,6 +22,7 @@ from towline.slurm.scripts import script
 
 UNKNOWN_DIGEST = "unknown"
 _READABLE = 100
+_MODE = len("-rw-r--r--")
 _HASH, _DIGEST = 10, 12
 _NAME = re.compile(r"[A-Za-z0-9_.-][A-Za-z0-9_.+-]*")
 
@@ -36,6 +37,8 @@ class CachedImage:
         size: bytes.
         modified: seconds since 1970 on the file server's clock.
         notes: what is recorded of it: `image`, `arch`, `digest`, `size`, `sha256`, `made`.
+        mode: as `ls -l` shows it; empty when it was not asked for.
+        user: the owner's name, as the login host knows it.
     """
 
     name: str
@@ -43,6 +46,8 @@ class CachedImage:
     size: int
     modified: int
     notes: Mapping[str, str]
+    mode: str = ""
+    user: str = ""
 
     @property
     def arch(self) -> str:
@@ -53,6 +58,11 @@ class CachedImage:
     def sound(self) -> bool:
         """Whether the file is as long as it was when it was made and checked."""
         return self.notes.get("size") == str(self.size)
+
+    @property
+    def closed(self) -> bool:
+        """Whether only its owner can write to it, as far as its mode tells."""
+        return len(self.mode) == _MODE and self.mode[5] != "w" and self.mode[8] != "w"
 
 
 @dataclass(frozen=True)
@@ -71,13 +81,28 @@ class Found:
     images: tuple[CachedImage, ...]
     manifest: Manifest | None = None
 
-    def cached(self, arch: str, digest: str = "") -> CachedImage | None:
-        """The newest image of that architecture, and of that digest if one is given, that is safe to use."""
+    def cached(
+        self, arch: str, digest: str = "", owners: Sequence[str] = (), reference: str = ""
+    ) -> CachedImage | None:
+        """The newest image of that architecture, and of that digest if one is given, that is safe to use.
+
+        Args:
+            arch: as `uname -m` says it.
+            digest: empty for any.
+            owners: other users whose images count, if they alone can write to them and recorded them as this image.
+            reference: the image in full.
+        """
         wanted = f"+{digest_word(digest)}" if digest else ""
         for image in self.images:
-            if image.arch == arch and image.name.endswith(wanted) and image.sound and image.owner in (0, self.uid):
+            if image.arch != arch or not image.name.endswith(wanted) or not image.sound:
+                continue
+            if self.is_own(image) or (image.user in owners and image.closed and image.notes.get("image") == reference):
                 return image
         return None
+
+    def is_own(self, image: CachedImage) -> bool:
+        """Whether an image belongs to the user, or to root."""
+        return image.owner in (0, self.uid)
 
 
 def stem_of(image: Image) -> str:
@@ -152,8 +177,8 @@ def parse_found(stdout: str) -> Found:
 
 
 def _cached(line: str, notes: Mapping[str, Mapping[str, str]]) -> CachedImage:
-    name, owner, size, modified = line.split(" ")
-    return CachedImage(name, int(owner), int(size), int(modified), notes.get(name, {}))
+    name, owner, size, modified, mode, user = [*line.split(" "), "", ""][:6]
+    return CachedImage(name, int(owner), int(size), int(modified), notes.get(name, {}), mode, user)
 
 
 def image_file(image: Image, name: str, arch: str, digest: str) -> bytes:

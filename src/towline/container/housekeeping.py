@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from towline.container.cache import CachedImage
 from towline.slurm.calls import Call
@@ -57,9 +58,19 @@ class Removal:
     size: int = 0
 
 
-def images_call(root: str, cache: str, names: Sequence[str] = (), *, read: bool = False, setup: str = "") -> Call:
-    """Ask for the images of the cache, all or these; `read` has them read whole. Read it with `parse_images`."""
-    args = (root, cache, "sum" if read else "list", *names)
+def images_call(
+    root: str,
+    cache: str,
+    names: Sequence[str] = (),
+    *,
+    read: Literal["list", "sum", "once"] = "list",
+    setup: str = "",
+) -> Call:
+    """Ask for the images of the cache, all or these; read the answer with `parse_images`.
+
+    With `sum` they are read whole, with `once` those that have changed since they were last read.
+    """
+    args = (root, cache, read, *names)
     return Call("images", script("images"), args, _setup(setup))
 
 

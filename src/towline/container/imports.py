@@ -52,7 +52,8 @@ def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
     """What the job itself knows of its failure."""
     words, stage = _last_word(found.log), end.get("stage", "stopped")
     if stage == "stopped":
-        why = f"its job {found.slurm_id} was ended before it was done"
+        why = f"its job {found.slurm_id}" if found.slurm_id else "it"
+        why += " was ended before it was done"
         why += f"; Enroot's last word: {words}" if words else ""
         return Failure("stopped", why, "Run it again; more `import_time` or `import_memory` may help.")
     if stage == "no-enroot":

@@ -20,8 +20,9 @@ from towline.engine.data.preparing import stage_plan
 from towline.engine.data.staging import fetch_files, staging_jobs
 from towline.engine.events import Held, Progress, PullReport
 from towline.engine.healing.bad_nodes import avoiding, bad_nodes
-from towline.engine.images.importing import import_jobs
+from towline.engine.images.importing import import_jobs, import_told
 from towline.engine.images.preparing import prepare
+from towline.engine.images.sharing import check_shared
 from towline.engine.job import AsyncJob
 from towline.engine.listing import Listing, list_path
 from towline.engine.mapping import Work, map_spec
@@ -169,7 +170,8 @@ class AsyncCluster:
         check_plan(plan)
         if plan.code:
             await self.send_code(plan.code, progress=progress)
-        imports = await import_jobs(self._session, plan)
+        await check_shared(self._session, plan)
+        imports = await import_jobs(self._session, plan, import_told(self._session, plan, told))
         plan = waiting_for(plan, [*imports, *await staging_jobs(self._session, plan, values)])
         try:
             record = await submission.submit(self._session, plan, values, patience=patience, told=told)

@@ -24,6 +24,8 @@ from towline.slurm.submission import environment_error, parse_submission, submis
 PATIENCE = 120.0
 """Seconds to go on while somebody else's submission of the same job is under way, or Slurm does not answer."""
 _PAUSE = 0.5
+HERE = "here"
+"""In place of Slurm's id: the login host makes it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Making:
         account: of the job that needs it; the profile's `import_account` wins.
         key: what tells its job's name from others; made of `name` when empty.
         after: what the job itself waits for, as `sbatch --dependency` takes it.
+        here: whether the login host makes it, and no job.
     """
 
     kind: str
@@ -53,6 +56,7 @@ class Making:
     account: str | None = None
     key: str = ""
     after: str = ""
+    here: bool = False
 
 
 def waiting_for(plan: Plan, jobs: Sequence[str]) -> Plan:
@@ -66,7 +70,7 @@ def waiting_for(plan: Plan, jobs: Sequence[str]) -> Plan:
 
 
 async def job_for(session: Session, making: Making, state: Call) -> str:
-    """Slurm's id of the one job that makes the thing; empty when it is there.
+    """Slurm's id of the one job that makes the thing, or `HERE`; empty when it is there.
 
     Args:
         session: the cluster.
@@ -118,8 +122,8 @@ async def _submit(session: Session, making: Making, number: int) -> tuple[str, T
     outcome = await session.call(_call(session, making, number))
     check_ending(outcome, f"submitting the {making.kind}")
     out, err = (text.decode("utf-8", "replace") for text in (outcome.stdout, outcome.stderr))
-    if outcome.exit_code == 0 and out.strip() == "there":
-        return "", None
+    if outcome.exit_code == 0 and out.strip() in ("there", HERE):
+        return out.strip().replace("there", ""), None
     answer = parse_submission(outcome.exit_code or 0, out, err)
     return (answer.slurm.id if answer.slurm else ""), submission_error(answer)
 
@@ -148,7 +152,7 @@ def _call(session: Session, making: Making, number: int) -> Call:
         job_id=making.name,
         attempt=number,
         token=batch.token,
-        sbatch=sbatch(f"{directory}/script/batch-{number}", making.after),
+        sbatch=(HERE,) if making.here else sbatch(f"{directory}/script/batch-{number}", making.after),
         intent=time.time(),
         message_timeout=facts.message_timeout if facts else 10,
         owner=owner(),

@@ -85,6 +85,8 @@ class PlannedImage:
         arch: the architecture of the nodes, as `uname -m` says it.
         digest: what the registry says that it is now; empty when it was not asked.
         ready: whether the file is there; else a job makes it first.
+        owner: the other user in a shared cache whose file it is; empty for one's own.
+        place: the directory with the records of its import, where that is not the file's.
     """
 
     reference: str
@@ -92,6 +94,8 @@ class PlannedImage:
     arch: str
     digest: str = ""
     ready: bool = False
+    owner: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,26 @@ ANSWER = """@fact images
 
 
 @pytest.mark.parametrize(
+    ("mode", "user", "image", "counts"),
+    [
+        ("-rw-r--r--", "ada", "r/a:1", True),
+        ("-rw-r-----", "ada", "r/a:1", True),
+        ("-rw-r--r--", "eve", "r/a:1", False),
+        ("-rw-rw-r--", "ada", "r/a:1", False),
+        ("-rw-r--rw-", "ada", "r/a:1", False),
+        ("-rw-r--r--", "ada", "r/other:1", False),
+        ("", "ada", "r/a:1", False),
+    ],
+)
+def test_whose_images_count_in_a_shared_cache(mode: str, user: str, image: str, counts: bool) -> None:
+    name = "a+1+x86_64+111111111111"
+    text = f"@fact images\n>arch x86_64\n>file {name} 1001 10 500 {mode} {user}\n>note {name} image={image}\n"
+    found = parse_found(f"{text}>note {name} size=10\n>uid 1000\n@end\n")
+    assert (found.cached("x86_64", "", ("ada",), "r/a:1") is not None) == counts
+    assert found.cached("x86_64") is None
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("ubuntu", "nvcr.io/ubuntu"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.unit.slurm.stubs import Slurm
+from towline.container.housekeeping import images_call, parse_images
 from towline.engine.watching.verdict import waits_for
 from towline.slurm.calls import PollTarget, Submission, poll_call, preparation_call
 from towline.slurm.poll import Awaited, parse_poll
@@ -71,3 +73,40 @@ def test_a_poll_tells_how_far_an_import_is_that_a_job_waits_for(slurm: Slurm, tm
     )
     (attempt / "end").write_text("code=0\n")
     assert awaited(3) == ()
+
+
+def test_a_login_host_that_has_gone_silent_makes_nothing_any_more(slurm: Slurm, tmp_path: Path) -> None:
+    attempt = cache_with_import(tmp_path) / "imports" / NAME / "attempts" / "1"
+    (attempt / "submit").unlink()
+
+    def state(number: int) -> str:
+        ran = slurm.run(state_call(str(tmp_path / "cache"), [NAME]), tmp_path / f"call{number}")
+        return parse_preparations(ran.out)[NAME].state
+
+    assert state(1) == "open"
+    (attempt / "here").write_text("login1 4711\n")
+    os.utime(attempt / "here", (1, 1))
+    assert state(2) == "gone"
+    (attempt / "progress").write_text("2048 4 512\n")
+    assert state(3) == "alive"
+    assert slurm.calls("squeue") == []
+
+
+def test_a_use_by_another_user_is_told_until_its_job_is_gone(slurm: Slurm, tmp_path: Path) -> None:
+    """The other's mark is this user's here: only the uid in squeue's answer says whose job it is."""
+    cache = cache_with_import(tmp_path)
+    (cache / f"{NAME}.sqsh").write_bytes(SQUASHFS)
+    (slurm.bin / "id").write_text("#!/bin/sh\necho 4711\n")
+    (slurm.bin / "id").chmod(0o755)
+    mark = cache / f".use.{NAME}.{os.getuid()}"
+    mark.write_text("train-abc\nold-job\n")
+
+    def used(number: int, queue: str) -> tuple[str, ...]:
+        (slurm.bin / "squeue").write_text(f"#!/bin/sh\nprintf '{queue}'\n")
+        ran = slurm.run(images_call(str(tmp_path / "root"), str(cache)), tmp_path / f"call{number}")
+        (found,) = parse_images(ran.out)
+        return found.jobs
+
+    assert len(used(1, f"{os.getuid()} train-abc-a2\\n")) == 1
+    assert used(2, "4711 train-abc-a2\\n") == ()
+    assert used(3, f"{os.getuid()} train-abcd-a1\\n") == ()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from towline.config.files import resolve
@@ -21,47 +20,24 @@ from towline.container.housekeeping import (
     remove_call,
     to_prune,
 )
-from towline.container.imports import failure_of
-from towline.engine.images.diagnosis import explained
-from towline.engine.images.importing import import_job, look
+from towline.engine.images.importing import ImportNews, made
 from towline.engine.images.preparing import cache_of, decide, find
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.reaching import open_remote
 from towline.engine.session import Session
 from towline.engine.store import Store
 from towline.engine.watching.observation import site_facts
-from towline.engine.watching.pace import Pace
-from towline.models.errors import PlanRefused, RemoteFault, StagingFailed, UsageError
+from towline.models.errors import PlanRefused, RemoteFault, UsageError
 from towline.models.image import Image
 from towline.models.plan import PlannedImage, Verdict
 from towline.remote.base import Operation
 from towline.slurm.calls import Call
-from towline.slurm.preparation import Preparation
 from towline.slurm.submission import environment_error
 
 _T = TypeVar("_T")
 
 SECONDS = 1800.0
 """Time limit of reading images whole."""
-_LAG = 10.0
-"""Seconds by which a network file system may show a node's files late."""
-
-
-@dataclass(frozen=True)
-class ImportNews:
-    """How an import is doing.
-
-    Attributes:
-        image: what is made.
-        found: what is known of it.
-        slurm_id: of its job.
-        seconds: since it was asked for.
-    """
-
-    image: PlannedImage
-    found: Preparation
-    slurm_id: str
-    seconds: float
 
 
 @asynccontextmanager
@@ -147,30 +123,9 @@ async def pulled(
         planned, check, _ = decide(text, await find(session, image, nodes), session.profile, time.time())
         if planned is None or check.verdict is Verdict.FAILS:
             raise PlanRefused(f"{text} cannot be imported", why=check.evidence, fix=check.fix)
-        return planned if planned.ready else await _made(session, planned, told)
-
-
-async def _made(session: Session, planned: PlannedImage, told: Callable[[ImportNews], None]) -> PlannedImage:
-    begin, pace = time.monotonic(), Pace(0.5, 5.0)
-    job = await import_job(session, planned)
-    heard = begin
-    while job:
-        found = await look(session, planned)
-        if found.ready:
-            break
-        if found.running or found.end:
-            heard = time.monotonic()
-        failure = failure_of(Image.parse(planned.reference), found)
-        if failure and (found.end or time.monotonic() - heard > _LAG):  # its last record may be on its way
-            failure = await explained(session, planned.reference, failure)
-            raise StagingFailed(
-                f"the import of {planned.reference} failed (Slurm job {found.slurm_id or job})",
-                why=failure.why,
-                fix=failure.fix,
-            )
-        told(ImportNews(planned, found, job, time.monotonic() - begin))
-        await asyncio.sleep(pace.quiet())
-    return replace(planned, ready=True)
+        if not planned.ready:
+            await made(session, planned, told)
+        return replace(planned, ready=True)
 
 
 def _checked(names: Sequence[str]) -> list[str]:
@@ -182,7 +137,7 @@ def _checked(names: Sequence[str]) -> list[str]:
 
 async def _listed(session: Session, names: Sequence[str], *, read: bool = False) -> tuple[Shelved, ...]:
     profile = session.profile
-    call = images_call(profile.root, cache_of(profile), names, read=read, setup=profile.setup)
+    call = images_call(profile.root, cache_of(profile), names, read="sum" if read else "list", setup=profile.setup)
     return _parsed(parse_images, await _run(session, call, "listing the images"))
 
 

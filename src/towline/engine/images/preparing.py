@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 
 from towline.config.profile import ClusterProfile
 from towline.container.cache import CachedImage, Found, find_call, name_of, parse_found
+from towline.container.reference import registry_form
 from towline.container.registry import Manifest
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.planning.checks import asked_partitions
@@ -32,6 +34,16 @@ def cache_of(profile: ClusterProfile) -> str:
     return profile.image_cache or f"{profile.root}/images"
 
 
+def place_of(profile: ClusterProfile) -> str:
+    """The directory with the records of imports; empty for the cache's own, if it is the user's alone.
+
+    A job starts what lies there, so nobody else may write to it. Each cache has its own.
+    """
+    if not (profile.image_owners and profile.image_cache):
+        return ""
+    return f"{profile.root}/images/for-{hashlib.sha256(profile.image_cache.encode()).hexdigest()[:10]}"
+
+
 async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared:
     """What files are made of a spec's images; takes a round trip for each image of a registry.
 
@@ -46,7 +58,7 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     if not pulled or wanted == "never" or runtime_of(profile, facts) != "pyxis":
         return AS_THEY_ARE
     there = facts.partition(profile.import_partition)
-    if there is None:
+    if there is None and profile.import_on == "job":
         return _nowhere(profile, facts) if wanted == "always" else AS_THEY_ARE
     partitions = [part.name for part in asked_partitions(spec, facts)]
     found = {text: await find(session, Image.parse(text), partitions) for text in pulled}
@@ -108,9 +120,9 @@ def decide(text: str, found: Found, profile: ClusterProfile, now: float) -> Deci
     if manifest is not None and not manifest.found:
         return _unanswered(text, arch, found, manifest, profile)
     digest = image.digest or (manifest.digest if manifest else "")
-    cached = found.cached(arch, digest)
+    cached = found.cached(arch, digest, profile.image_owners, registry_form(image))
     if cached:
-        return _ready(text, cached, profile, _old(text, cached, now) if not digest else "")
+        return _ready(text, cached, found, profile, _old(text, cached, now) if not digest else "")
     return _to_import(text, arch, digest, profile)
 
 
@@ -118,24 +130,28 @@ def _unanswered(text: str, arch: str, found: Found, manifest: Manifest, profile:
     """The registry does not give the image now: what is in the cache counts, or the refusal does."""
     error = problem(manifest, text)
     why = f"{error.what}: {error.why}" if error and manifest.curl else "there is no curl on the login host to ask with"
-    if cached := found.cached(arch):
-        return _ready(text, cached, profile, f"{text} was not compared with its registry: {why}")
+    if cached := found.cached(arch, "", profile.image_owners, registry_form(Image.parse(text))):
+        return _ready(text, cached, found, profile, f"{text} was not compared with its registry: {why}")
     if manifest.code and error:
         return None, Check("image", Verdict.FAILS, why, error.fix), ""
     planned, check, _ = _to_import(text, arch, "", profile)
     return planned, Check("image", Verdict.CANNOT_TELL, f"{check.evidence}; {why}"), ""
 
 
-def _ready(text: str, cached: CachedImage, profile: ClusterProfile, note: str) -> Decision:
+def _ready(text: str, cached: CachedImage, found: Found, profile: ClusterProfile, note: str) -> Decision:
     path = f"{cache_of(profile)}/{cached.name}.sqsh"
-    planned = PlannedImage(text, path, cached.arch, cached.notes.get("digest", ""), ready=True)
-    return planned, Check("image", Verdict.ON_SUBMIT, f"{text} is in the cache: {path}"), note
+    owner = "" if found.is_own(cached) else cached.user
+    digest = cached.notes.get("digest", "")
+    planned = PlannedImage(text, path, cached.arch, digest, ready=True, owner=owner, place=place_of(profile))
+    whose = f", made by {owner}" if owner else ""
+    return planned, Check("image", Verdict.ON_SUBMIT, f"{text} is in the cache{whose}: {path}"), note
 
 
 def _to_import(text: str, arch: str, digest: str, profile: ClusterProfile) -> Decision:
     path = f"{cache_of(profile)}/{name_of(Image.parse(text), arch, digest)}.sqsh"
-    evidence = f"a job on {profile.import_partition} makes {path} of {text} before this one starts"
-    return PlannedImage(text, path, arch, digest), Check("image", Verdict.OK, evidence), ""
+    maker = f"a job on {profile.import_partition}" if profile.import_on == "job" else "the login host"
+    evidence = f"{maker} makes {path} of {text} before this one starts"
+    return PlannedImage(text, path, arch, digest, place=place_of(profile)), Check("image", Verdict.OK, evidence), ""
 
 
 def _old(text: str, cached: CachedImage, now: float) -> str:

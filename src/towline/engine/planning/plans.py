@@ -220,7 +220,7 @@ def _files(
 
 def _image_list(prepared: Prepared) -> dict[str, bytes]:
     """Which files of the cache the job needs: `images` looks there for what is in use."""
-    lines = [f"{image.reference} {image.path}\n" for image in prepared.images]
+    lines = [f"{image.reference} {image.path} {image.place}".rstrip() + "\n" for image in prepared.images]
     return {"script/images": "".join(lines).encode()} if lines else {}
 
 

@@ -35,8 +35,9 @@ architectures "$tl_partitions" | sed 's/^/>arch /'
 for tl_image in "$tl_cache/$tl_stem"+*.sqsh; do
     if [ -h "$tl_image" ] || ! is_whole "$tl_image"; then continue; fi
     tl_name=${tl_image##*/}
-    printf '>file %s %s\n' "${tl_name%.sqsh}" "$(stat -c '%u %s %Y' "$tl_image")"
-    [ ! -f "${tl_image%.sqsh}.note" ] || sed "s/^/>note ${tl_name%.sqsh} /" "${tl_image%.sqsh}.note"
+    printf '>file %s %s\n' "${tl_name%.sqsh}" "$(stat -c '%u %s %Y %A %U' "$tl_image")"
+    # Another user's file counts by what that user has recorded of it.
+    [ "$(stat -c %u "${tl_image%.sqsh}.note" 2>/dev/null)" != "$(stat -c %u "$tl_image")" ] || sed "s/^/>note ${tl_name%.sqsh} /" "${tl_image%.sqsh}.note"
 done
 printf '>uid %s\n' "$(id -u)"
 [ "$tl_ask" != yes ] || check_manifest "$@"

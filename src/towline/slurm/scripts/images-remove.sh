@@ -25,6 +25,8 @@ remove() {
     tl_gone=$tl_cache/.$1.gone.$$
     if [ ! -f "$tl_cache/$1.sqsh" ]; then
         printf '>missing %s\n' "$1"
+    elif [ "$(stat -c %u "$tl_cache/$1.sqsh")" != "$(id -u)" ]; then
+        printf '>failed %s it belongs to %s\n' "$1" "$(stat -c %U "$tl_cache/$1.sqsh")"
     elif say_used "$1"; then
         :
     elif ! mv -T "$tl_cache/$1.sqsh" "$tl_gone" 2>./make.err; then
@@ -33,6 +35,7 @@ remove() {
         mv -T "$tl_gone" "$tl_cache/$1.sqsh"
     else
         tl_size=$(stat -c %s "$tl_gone")
+        rm -f "$tl_cache/.use.$1".* 2>/dev/null # those of others may stay
         rm -f "$tl_gone" "$tl_cache/$1.note" && printf '>removed %s %s\n' "$1" "$tl_size"
     fi
 }

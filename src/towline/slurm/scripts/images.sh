@@ -1,6 +1,6 @@
 #!/bin/sh
 # images.sh ROOT CACHE WHAT [NAME…]: the images of the cache, all or these, with their uses; WHAT is `sum` to read them
-# whole, else `list`.
+# whole, `once` to read whole what has changed since this user last read it, else `list`.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
@@ -17,7 +17,19 @@ tell() {
     printf '>file %s %s\n' "$1" "$(stat -c '%u %s %Y' "$tl_file")"
     is_whole "$tl_file" || printf '>broken %s\n' "$1"
     [ ! -f "$tl_cache/$1.note" ] || sed "s/^/>note $1 /" "$tl_cache/$1.note"
-    [ "$tl_what" != sum ] || printf '>sum %s %s\n' "$1" "$(sha256sum <"$tl_file" | cut -d ' ' -f 1)"
+    [ "$tl_what" = list ] || printf '>sum %s %s\n' "$1" "$(sum_of "$tl_file" "$tl_root/images/.sums/$1")"
+}
+
+# sum_of FILE MEMORY: its checksum, from memory when `once` is enough and the file is the same down to its last change.
+sum_of() {
+    tl_mark=$(stat -c '%i %s %Y %Z' "$1")
+    if [ "$tl_what" = once ] && read -r tl_kept <"$2" && [ "${tl_kept% *}" = "$tl_mark" ]; then
+        printf '%s' "${tl_kept##* }"
+        return 0
+    fi 2>/dev/null
+    tl_sum=$(sha256sum <"$1" | cut -d ' ' -f 1)
+    [ "$tl_what" != once ] || { mkdir -p "${2%/*}" && printf '%s %s\n' "$tl_mark" "$tl_sum" >"$2"; } 2>/dev/null
+    printf '%s' "$tl_sum"
 }
 
 tl_root=$1 tl_cache=$2 tl_what=$3

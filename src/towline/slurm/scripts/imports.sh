@@ -1,7 +1,8 @@
 #!/bin/sh
 # The cache of images, and the jobs that fill it. `<cache>/<name>.sqsh` is an image with its notes in `<name>.note`;
 # `<cache>/imports/<name>/attempts/<n>` are the Slurm jobs that have tried to make it, one after another. What else is
-# made by jobs of its own has such a directory, too.
+# made by jobs of its own has such a directory, too. Where a group shares the cache, these directories are each user's own:
+# `imports/<name>/script/target` then names the cache.
 
 # newest_import DIR: sets tl_n, 0 for none.
 newest_import() {
@@ -21,6 +22,23 @@ import_id() {
     printf '%s' "${tl_word:--}"
 }
 
+# target_of PLACE NAME: the directory that a thing lies in once it is made.
+target_of() {
+    if [ -f "$1/imports/$2/script/target" ] && [ ! -h "$1/imports/$2/script/target" ]; then
+        cat "$1/imports/$2/script/target"
+    else
+        printf '%s' "$1"
+    fi
+}
+
+# age FILE: seconds since it was written, by the file system's own clock; a file beside it is written for that.
+age() {
+    tl_probe=$1.probe.$$
+    printf '' >"$tl_probe" 2>/dev/null || return 1
+    printf '%s' "$(($(stat -c %Y "$tl_probe") - $(stat -c %Y "$1")))"
+    rm -f "$tl_probe"
+}
+
 # import_state DIR N ID: `ended` when the job has said how it went, else what the queue says: `alive`, `gone` or `unknown`;
 # `open` when it is not known to be a job yet. A job writes its end before it leaves the queue, so who finds it gone looks
 # for its end once more.
@@ -33,6 +51,10 @@ import_state() {
 import_stage() {
     if [ -f "$1/attempts/$2/end" ]; then
         printf ended
+    elif [ -f "$1/attempts/$2/here" ]; then # on a login host, where it tells every two seconds how far it is
+        tl_sign=$1/attempts/$2/here
+        [ ! -f "$1/attempts/$2/progress" ] || tl_sign=$1/attempts/$2/progress
+        if [ "$(age "$tl_sign")" -gt 60 ] 2>/dev/null; then printf gone; else printf alive; fi
     elif [ "$3" = - ]; then
         printf open
     elif tl_rows=$(squeue --noheader --all --states=all "--jobs=$3" --format='%i|%T|%r' 2>./look.err </dev/null); then
@@ -73,8 +95,9 @@ tell_made() {
     newest_import "$1/imports/$2"
     [ "$tl_n" -eq 0 ] || tell_import "$2" "$1/imports/$2" "$tl_n"
     printf '@fact made-%s\n' "$2"
-    if is_whole "$1/$2.sqsh"; then
-        stat -c '>size %s' "$1/$2.sqsh"
+    tl_target=$(target_of "$1" "$2")
+    if is_whole "$tl_target/$2.sqsh"; then
+        stat -c '>size %s' "$tl_target/$2.sqsh"
     elif [ -f "$1/$2/note" ]; then
         sed -n 's/^size=/>size /p' "$1/$2/note"
     fi
@@ -84,14 +107,15 @@ tell_made() {
 is_made() { is_whole "$1/$2.sqsh" || [ -f "$1/$2/note" ]; }
 
 # needs JOB_DIR: lines `REFERENCE PLACE NAME` for each thing that is made for a job. The directory belongs to the user; what
-# the job made of it is not run, only read. Lines of the files are `REFERENCE PATH`.
+# the job made of it is not run, only read. Lines of the files are `REFERENCE PATH`, and for images of a shared cache
+# `REFERENCE PATH PLACE`.
 needs() {
     for tl_list in images inputs; do
         if [ ! -f "$1/script/$tl_list" ] || [ -h "$1/script/$tl_list" ]; then continue; fi
-        while read -r tl_reference tl_path; do
+        while read -r tl_reference tl_path tl_place; do
             [ "$tl_list" = images ] || tl_path=${tl_path%/data}
             tl_name=${tl_path##*/}
-            printf '%s %s %s\n' "$tl_reference" "${tl_path%/*}" "${tl_name%.sqsh}"
+            printf '%s %s %s\n' "$tl_reference" "${tl_place:-${tl_path%/*}}" "${tl_name%.sqsh}"
         done <"$1/script/$tl_list"
     done
 }

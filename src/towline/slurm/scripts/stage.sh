@@ -14,6 +14,8 @@
 . ./own.sh
 # shellcheck source=src/towline/slurm/scripts/required.sh
 . ./required.sh
+# shellcheck source=src/towline/slurm/scripts/uses.sh
+. ./uses.sh
 # shellcheck source=src/towline/slurm/scripts/layout.sh
 . ./layout.sh
 
@@ -88,6 +90,13 @@ take_back() {
     rm -rf "$tl_gone"
 }
 
+# mark_uses TOKEN: lines of ./files/script/images have a third word where a group shares the cache.
+mark_uses() {
+    while read -r tl_reference tl_image tl_place; do
+        [ -z "$tl_reference" ] || [ -z "$tl_place" ] || mark_use "$tl_image" "$1"
+    done <./files/script/images
+}
+
 tl_root=$1 tl_job=$2 tl_placed=
 shift 2
 find_slurm
@@ -96,6 +105,7 @@ check_root "$tl_root"
 place "$tl_root/jobs/$tl_job"
 trap 'case $? in 43 | 44 | 45 | 48) take_back "$tl_root" "$tl_job" ;; esac' EXIT
 # What it needs may have been taken away until the directory said that this job needs it (images-remove.sh, remove.sh).
+[ ! -f ./files/script/images ] || mark_uses "$2"
 [ ! -f ./files/script/needs ] || check_required
 link_results "$tl_root" "$tl_job"
 lay_out "$tl_root" "$tl_job"
