@@ -173,5 +173,6 @@ def _attempt(attempt: Attempt) -> str:
         f"after {duration(waited)} in the queue" if waited is not None else "",
         f"ran {wording.elapsed(attempt)}" if attempt.ended and attempt.started else "",
         f"exit code {wording.exit_text(attempt)}" if attempt.exit_code is not None else "",
+        wording.cause_text(attempt),
     ]
     return ", ".join(part for part in parts if part)
