@@ -16,6 +16,8 @@ PAGE_OF = {
     "ps": "watch",
     "status": "watch",
     "logs": "watch",
+    "exec": "watch",
+    "gpus": "watch",
     "cancel": "watch",
     "wait": "watch",
     "results": "results",

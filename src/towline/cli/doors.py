@@ -14,6 +14,7 @@ from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
     from towline.engine.cluster import AsyncCluster
+    from towline.engine.inside.entering import GpuReading, Place, Ran
     from towline.models.plan import Plan
     from towline.models.secrets import Secrets
     from towline.models.spec import JobSpec
@@ -48,6 +49,18 @@ class Job(Protocol):
     def read_logs(  # noqa: D102
         self, *, tail: int | None = None, choice: LogChoice = ...
     ) -> AsyncIterator[LogChunk]: ...
+
+    async def exec(  # noqa: D102
+        self, command: Sequence[str], *, place: Place | None = None, sink: Callable[[bytes], None] | None = None
+    ) -> Ran: ...
+
+    async def attend(  # noqa: D102
+        self, command: Sequence[str] = (), *, place: Place | None = None, terminal: bool = True
+    ) -> int: ...
+
+    def held(self) -> AbstractAsyncContextManager[None]: ...  # noqa: D102
+
+    async def gpus(self) -> tuple[GpuReading, ...]: ...  # noqa: D102
 
     async def wait(self, timeout: float | None = None) -> JobRecord: ...  # noqa: D102
 

@@ -18,6 +18,7 @@ from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
+from towline.engine.inside.entering import GpuReading, Place, Ran
 from towline.engine.job import AsyncJob
 from towline.engine.listing import Listing
 from towline.engine.mapping import Work
@@ -298,6 +299,14 @@ class Job:
         if not follow:
             return self._loop.iterate(self._job.read_logs(tail=tail, choice=choice or LogChoice()))
         return (event for event in self.follow(tail=tail, choice=choice) if isinstance(event, LogChunk))
+
+    def exec(self, command: Sequence[str], *, place: Place | None = None) -> Ran:
+        """See `AsyncJob.exec`."""
+        return self._loop.wait(self._job.exec(command, place=place))
+
+    def gpus(self) -> tuple[GpuReading, ...]:
+        """See `AsyncJob.gpus`."""
+        return self._loop.wait(self._job.gpus())
 
     def wait(self, timeout: float | None = None) -> JobRecord:
         """See `AsyncJob.wait`."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from towline.engine import cancelling, homecoming, mapping
 from towline.engine.data import delivering
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
+from towline.engine.inside import entering, holding
+from towline.engine.inside.entering import GpuReading, Place, Ran
 from towline.engine.session import Session
 from towline.engine.staging import keeping
 from towline.engine.watching import following, observation, summing, waiting, why
@@ -19,6 +22,7 @@ from towline.models.errors import WaitTimedOut
 from towline.models.job import JobRecord
 from towline.models.summary import JobSummary
 from towline.models.values import Json
+from towline.remote.base import Sink
 from towline.storage.logs import LogChoice
 
 
@@ -110,6 +114,47 @@ class AsyncJob:
         """
         async for chunk in following.read_logs(self._session, self.record, tail=tail, choice=choice):
             yield chunk
+
+    async def exec(self, command: Sequence[str], *, place: Place | None = None, sink: Sink | None = None) -> Ran:
+        """Run a command inside the running job: on the node of one of its ranks, and in that rank's container.
+
+        Args:
+            command: the program and its arguments.
+            place: beside which rank; the lowest that runs when not given.
+            sink: takes what it writes to stdout as it arrives.
+
+        Raises:
+            NotFound: the job does not run, or no such rank.
+        """
+        return await entering.run_inside(self._session, self.record, command, place or Place(), sink)
+
+    async def attend(self, command: Sequence[str] = (), *, place: Place | None = None, terminal: bool = True) -> int:
+        """The same with this process's stdin, stdout and stderr; a shell when there is no command. Gives the exit code.
+
+        Args:
+            command: the program and its arguments.
+            place: beside which rank; the lowest that runs when not given.
+            terminal: whether it gets a terminal, for which this process must have one.
+        """
+        return await entering.attend(self._session, self.record, command, place or Place(), terminal=terminal)
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[None, None]:
+        """Have an allocation that `inside.holding.allocation` describes kept; it ends behind the block.
+
+        When this process dies the allocation ends two minutes later.
+        """
+        async with holding.held(self._session, self.record):
+            yield
+
+    async def gpus(self) -> tuple[GpuReading, ...]:
+        """What every GPU of the running job does now.
+
+        Raises:
+            NotFound: the job does not run.
+            RemoteFault: its nodes tell of no GPUs.
+        """
+        return await entering.read_gpus(self._session, self.record)
 
     async def wait(self, timeout: float | None = None) -> JobRecord:
         """The job once it has ended.

@@ -124,3 +124,21 @@ class Lends(Protocol):
             Unreachable: there is no connection, and none could be made.
         """
         ...
+
+
+@runtime_checkable
+class HandsOver(Protocol):
+    """A remote that lets a person, or a pipe, talk with a program of the other side."""
+
+    async def hand_over(self, line: str, *, terminal: bool) -> int:
+        """Run a line on the host that worked last, with this process's stdin, stdout and stderr; gives its exit code.
+
+        Args:
+            line: what the login shell gets.
+            terminal: whether the program gets a terminal, of the size of ours; then keys go there as they are.
+
+        Raises:
+            AccessRefused, ConfigError: as `Remote.run` does.
+            Unreachable: there is no connection, and none could be made.
+        """
+        ...

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 
+from towline.remote.attended import attended
 from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.wire.archive import Payload
 from towline.remote.wire.channel import Talk, converse
@@ -44,6 +45,11 @@ class Local:
         self.calls += 1
         talk = await converse(argv, payload, operation, nonce, sink=sink, patience=_PATIENCE)
         return _judge(talk)
+
+    async def hand_over(self, line: str, *, terminal: bool) -> int:
+        """The user's own terminal or pipes; see `HandsOver`."""
+        del terminal
+        return await attended((self._shell, "-c", line))
 
     async def close(self) -> None:
         """Nothing to end."""

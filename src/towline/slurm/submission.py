@@ -40,6 +40,8 @@ class ScriptExit(IntEnum):
     WITHDRAWN = 51
     SPENT = 52
     """No further attempt is due; the line `why=…` says why."""
+    NOT_RUNNING = 60
+    NO_RANK = 61
 
 
 class Came(str, Enum):

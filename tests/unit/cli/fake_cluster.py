@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +22,7 @@ from towline.engine.events import (
     ResultFile,
     StateChanged,
 )
+from towline.engine.inside.entering import GpuReading, Place, Ran
 from towline.engine.watching.arrays import task_of
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
@@ -77,6 +79,30 @@ class FakeJob:
     files: tuple[ResultFile, ...] = ()
     calls: list[str] = field(default_factory=list[str])
     figures: JobSummary = field(default_factory=JobSummary)
+    commands: list[tuple[tuple[str, ...], Place | None]] = field(
+        default_factory=list["tuple[tuple[str, ...], Place | None]"]
+    )
+    ran: Ran = Ran(0, b"", b"")  # noqa: RUF009  it is frozen
+    readings: tuple[GpuReading, ...] = ()
+
+    async def exec(
+        self, command: Sequence[str], *, place: Place | None = None, sink: Callable[[bytes], None] | None = None
+    ) -> Ran:
+        self.commands.append((tuple(command), place))
+        if sink:
+            sink(self.ran.stdout)
+        return self.ran
+
+    async def attend(self, command: Sequence[str] = (), *, place: Place | None = None, terminal: bool = True) -> int:
+        self.commands.append((tuple(command), place))
+        return self.ran.code
+
+    @asynccontextmanager
+    async def held(self) -> AsyncGenerator[None, None]:
+        yield
+
+    async def gpus(self) -> tuple[GpuReading, ...]:
+        return self.readings
 
     @property
     def id(self) -> str:

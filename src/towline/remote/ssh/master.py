@@ -87,14 +87,16 @@ class Master:
         """The connection of that number is of no use any more."""
         self._lost = max(self._lost, generation)
 
-    def command(self, nonce: str, line: str) -> tuple[str, ...]:
+    def command(self, nonce: str, line: str, *, terminal: bool = False) -> tuple[str, ...]:
         """The ssh command that runs the line over the connection, and never logs in on its own.
 
+        With `terminal` the line gets one, whatever this process has.
         Without a connection to share ssh goes on to its ProxyCommand, which only says so with the call's nonce.
         """
         say = f"ProxyCommand=/bin/sh -c 'echo {mark(nonce, 'unattached').decode()} >&2'"
         attach = ("-o", "ControlMaster=no", "-o", f"ControlPath={quoted(self._path or 'none')}", "-o", say)
-        return ("ssh", *self._access.options(), *_PLAIN, *attach, "--", self.host, line)
+        plain = ("-tt", *_PLAIN[1:]) if terminal else _PLAIN
+        return ("ssh", *self._access.options(), *plain, *attach, "--", self.host, line)
 
     async def close(self) -> None:
         """End our master if it is not meant to stay."""

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from towline.models.errors import ConfigError, TowlineError, Unreachable
+from towline.remote.attended import attended
 from towline.remote.base import Ending, Operation, Outcome, Sink
 from towline.remote.ssh.access import Access
 from towline.remote.ssh.diagnosis import last_line
@@ -140,6 +141,16 @@ class OpenSSH:
             raise Unreachable(f"{self.host} could not be reached", why=str(failed)) from None
         async with self._slots[self.host], self._pools[self.host].place(self._slots[self.host].limit):
             yield master.command(secrets.token_hex(16), line)
+
+    async def hand_over(self, line: str, *, terminal: bool) -> int:
+        """A channel for the user of this process; see `HandsOver`."""
+        master = self._masters[self.host]
+        try:
+            await master.ready()
+        except LoginFailed as failed:
+            raise Unreachable(f"{self.host} could not be reached", why=str(failed)) from None
+        async with self._slots[self.host], self._pools[self.host].place(self._slots[self.host].limit):
+            return await attended(master.command(secrets.token_hex(16), line, terminal=terminal))
 
     async def close(self) -> None:
         """End the kept channels, and the connections that were made not to stay."""

@@ -19,6 +19,8 @@ ScriptName = Literal[
     "poll",
     "cancel",
     "why",
+    "inside",
+    "gpus",
     "doctor",
     "deep",
     "deep-job",

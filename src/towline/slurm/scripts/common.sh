@@ -8,6 +8,7 @@
 #   48 sbatch refused                      49 whether there is a job is not known
 #   50 there is no job of this attempt     51 nor will there be: the submission is withdrawn
 #   52 no further attempt is due
+#   60 Slurm does not run the job          61 no such rank runs
 
 umask 077
 tl_locale=${LC_ALL-none}
