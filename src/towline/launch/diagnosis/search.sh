@@ -6,12 +6,13 @@
 #   `end code=137`, `nodes node1 node2` (the allocation's, expanded), `rank 3` (that failed by itself first),
 #   `at FILE NODE` (who wrote a log), `on RANK NODE`; /dev/null for none.
 # SECONDS, BYTES: most time and most bytes to read. Of files that are too long, a quarter of their share is read at the
-#   beginning and the rest at the end.
+#   beginning and the rest at the end; the ends come first.
 # NAME…: log files below the directory, and directories there whose *.err, *.out and *.log files are meant, in the order
 #   in which equal lines count; all of the directory's when there is none.
 # Output: lines of fields with tabs between them:
-#   hit RULE FILE OFFSET LINE      a line that a rule knows; the offset is in bytes (in lines where grep has no -b)
+#   file FILE SIZE                 each file that was found, in order
 #   partial FILE                   a file that was not read whole
+#   hit RULE FILE OFFSET LINE      a line that a rule knows; the offset is in bytes (in lines where grep has no -b)
 #   verdict CLASS RETRY BLAME RULE NODE RANK FILE OFFSET LINE
 #                                  always, and last: `none no no - …` when nothing was found
 # RETRY is yes, no or resume (only with a resume contract), BLAME yes or no: whether NODE is to be left out next time.
@@ -29,11 +30,12 @@ shift 5
 
 # --- What to look for ------------------------------------------------------------------------------------------
 
-# A line may begin behind a carriage return of a progress bar, or behind colours.
+# A line may begin behind a carriage return of a progress bar, or behind colours. A harmless line is of no interest unless
+# another rule knows it, too.
 patterns() {
     awk -F '\t' '
         BEGIN { begin = "(^|\r|\033\\[[0-9;]*m)" }
-        $3 == "log" {
+        $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place") {
             pattern = $7
             if (substr(pattern, 1, 1) == "^") pattern = begin substr(pattern, 2)
             gsub(/\(\^\|/, "(^|\r|\033\\[[0-9;]*m|", pattern)
@@ -110,10 +112,14 @@ function remember(s, part, count, i, parts, ends) {
         for (rank = ends[1] + 0; rank <= ends[2] + 0 && rank < 100000; rank++) on[rank] = part[3]
     }
 }
-# Of the lines of one rule the one of the rank that failed first counts, else the first.
-function weigh(rule, file, offset, s, rank) {
+# Of the lines of one rule the one of the rank that failed first counts, else the first in the order of files.
+function weigh(rule, file, offset, s, rank, better) {
     rank = rank_of(s, file)
-    if (!(rule in best) || (first_rank != "" && best_rank[rule] != first_rank && rank == first_rank)) {
+    if (!(rule in best)) better = 1
+    else if (first_rank != "" && (rank == first_rank) != (best_rank[rule] == first_rank)) better = rank == first_rank
+    else if (file == best_file[rule]) better = offset + 0 < best_offset[rule] + 0
+    else better = (file in order) && order[file] < order[best_file[rule]]
+    if (better) {
         best[rule] = s
         best_file[rule] = file
         best_offset[rule] = offset
@@ -165,17 +171,28 @@ BEGIN {
         else if (kind == "on") { split(rest, pair, " "); on[pair[1]] = pair[2] }
         else fact[++fact_count] = line[i]
     }
+    count = split(ENVIRON["tl_files"], line, "\n")
+    for (i = 1; i <= count; i++) {
+        split(line[i], part, " ")
+        if (part[4] == "") continue
+        order[part[4]] = i
+        if (bytewise) size[part[4]] = part[2]
+        print "file\t" part[4] "\t" part[2]
+        if (part[1] == "part") print "partial\t" part[4]
+    }
 }
-/^\002/ { split(substr($0, 2), head, "\002"); if (bytewise) size[head[1]] = head[2]; next }
-/^\001/ { split(substr($0, 2), head, "\001"); file = head[1]; base = head[2]; if (head[3]) print "partial\t" file; next }
 {
     at = index($0, ":")
-    if (file == "") {
-        named = substr($0, 1, at - 1)
-        $0 = substr($0, at + 1)
-        at = index($0, ":")
-    } else named = file
-    look(named, substr($0, 1, at - 1) + base, substr($0, at + 1))
+    here = substr($0, 1, at - 1) + 0
+    $0 = substr($0, at + 1)
+    if (substr($0, 1, length(mark)) == mark) {
+        split(substr($0, length(mark) + 1), head, "\001")
+        file = head[1]
+        base = bytewise ? head[2] : 0
+        origin = bytewise ? here + length($0) + 1 : here
+        next
+    }
+    look(file, here - origin + base, $0)
 }
 # The nodes that a rule's lines are about: what all of several nodes have is no fault of one of them.
 function accuse(rule, i, part, who, seen, count) {
@@ -255,37 +272,56 @@ bytewise=1
 case $options in *-b*) ;; *) options="$options -n" bytewise='' ;; esac
 deadline=$(($(date +%s) + seconds))
 
-# found FILE…: the lines that any rule knows. A disk that hangs must not keep the judge waiting.
-found() {
-    left=$((deadline - $(date +%s)))
-    [ "$left" -gt 0 ] || return 0
-    # shellcheck disable=SC2086  # several words
-    if timeout 1 true 2>/dev/null; then
-        timeout "$left" grep $options -e "$wanted" "$@"
-    else
-        grep $options -e "$wanted" "$@"
-    fi
+# mark NAME BASE: what follows is that file's, from that byte on. A log that writes such marks fools only itself.
+mark() {
+    printf '\n%s%s\001%d\n' "$tl_mark" "$1" "$2"
 }
 
-# search: reads `whole|part SIZE SHARE NAME` lines.
-search() {
-    list=$(cat)
-    printf '%s\n' "$list" | awk 'NF { printf "\002%s\002%s\n", $4, $2 }'
-    # A second file makes grep name even a single one.
-    # shellcheck disable=SC2046  # names without blanks
-    found /dev/null $(printf '%s\n' "$list" | sed -n 's/^whole [0-9]* [0-9]* //p')
-    printf '%s\n' "$list" | grep '^part ' | while read -r _ size each name; do
-        head=$((each / 4))
-        tail=$((each - head))
-        printf '\001%s\001%d\0011\n' "$name" 0
-        head -c "$head" "$name" | found
-        printf '\001%s\001%d\001\n' "$name" $((size - tail))
-        tail -c "$tail" "$name" | found
+# in_time: looked at now and then.
+in_time() {
+    looked=$((looked + 1))
+    [ $((looked % 8)) -ne 0 ] || [ "$(date +%s)" -lt "$deadline" ]
+}
+
+# stream: the files in one stream. What ended a job stands mostly at the end of a log, so the ends of long ones come first.
+stream() {
+    looked=0
+    printf '%s\n' "$tl_files" | while read -r how size each name && in_time; do
+        case $how in
+        whole)
+            mark "$name" 0
+            cat "$name"
+            ;;
+        part)
+            mark "$name" $((size - each + each / 4))
+            tail -c $((each - each / 4)) "$name"
+            ;;
+        esac
+    done
+    printf '%s\n' "$tl_files" | grep '^part ' | while read -r _ _ each name && in_time; do
+        mark "$name" 0
+        head -c $((each / 4)) "$name"
     done
 }
 
-wanted=$(patterns)
+# The lines that any rule knows. A disk that hangs must not keep the judge waiting.
+# shellcheck disable=SC2086  # several words
+search() {
+    if timeout 1 true 2>/dev/null; then
+        timeout "$seconds" grep $options -e "$wanted"
+    else
+        grep $options -e "$wanted"
+    fi
+}
+
+tl_mark=$(printf '\001%s\001' "$$")
+wanted=$(
+    patterns
+    printf '^%s' "$tl_mark"
+)
 program=$(judge)
 cd "$directory" || exit
-files "$@" | share | search | awk -v bytewise="$bytewise" "$program"
+tl_files=$(files "$@" | share)
+export tl_files
+stream 2>/dev/null | search | awk -v bytewise="$bytewise" -v mark="$tl_mark" "$program"
 exit 0

@@ -96,7 +96,10 @@ def verdict_of(answer: list[list[str]]) -> list[str]:
 
 def test_nothing_that_any_rule_knows(place: Place) -> None:
     place.write({"main.out": NOISE})
-    assert place.search(Facts()) == [["verdict", "none", "no", "no", "-", "-", "-", "-", "-", "-"]]
+    assert place.search(Facts()) == [
+        ["file", "main.out", str(len(NOISE))],
+        ["verdict", "none", "no", "no", "-", "-", "-", "-", "-", "-"],
+    ]
 
 
 def test_a_directory_without_logs_is_judged_by_the_facts(place: Place) -> None:
