@@ -33,38 +33,66 @@ def python() -> Path:
 
 
 class Submitter:
-    """A process that has the SDK open and submits a job each time it is asked."""
+    """A process that has the SDK open and does what it is asked."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def submit(self) -> None:
-        """One job; returns when Slurm has it."""
+    def submit(self, command: str = "true") -> str:
+        """One job; returns its id when Slurm has it."""
+        return self.ask(f"submit {command}")
+
+    def ask(self, line: str) -> str:
+        """The answer to `submit COMMAND`, `status JOB`, `logs JOB` or `cancel JOB`."""
         assert self._process.stdin
         assert self._process.stdout
-        print("go", file=self._process.stdin, flush=True)
-        if (answer := self._process.stdout.readline()) != "done\n":
-            raise SystemExit(f"the SDK did not submit: {answer}")
+        print(line, file=self._process.stdin, flush=True)
+        if not (answer := self._process.stdout.readline().rstrip("\n")):
+            raise SystemExit(f"the SDK did not do {line!r}")
+        return answer
 
 
 @contextmanager
 def submitter(lab: Lab, scratch: Path) -> Generator[Submitter]:
-    """The SDK with everything in place that it does not make itself (known faults): its folders, an account."""
+    """NVIDIA's SDK with everything in place that it does not make itself (known faults): its folders, an account."""
     lab.run_on("login1", ["mkdir", "-p", *(f"{BASE}/{name}" for name in FOLDERS)], user=ALICE.name, check=True)
-    (scratch / "home").mkdir()
+    with _running([str(python()), str(SUBMITTER)], _variables(lab, scratch / "theirs", BASE)) as found:
+        yield found
+
+
+@contextmanager
+def ours(lab: Lab, scratch: Path) -> Generator[Submitter]:
+    """The same script, for which `tao_sdk` is Towline."""
     env = {
+        **_variables(lab, scratch / "ours", f"{BASE}-ours"),
+        "TOWLINE_STATE_DIR": str(scratch / "state-of-ours"),
+        "TOWLINE_CONFIG_DIR": str(scratch / "no-config"),
+        "TOWLINE_KNOWN_HOSTS_FILE": str(lab.paths.known_hosts),
+        "XDG_RUNTIME_DIR": str(scratch),
+    }
+    with _running([sys.executable, "-m", "towline.tao.script", str(SUBMITTER)], env) as found:
+        yield found
+
+
+def _variables(lab: Lab, home: Path, base: str) -> dict[str, str]:
+    home.mkdir()
+    return {
         "PATH": os.environ["PATH"],
-        "HOME": str(scratch / "home"),
-        "TAO_SDK_STATE_DIR": str(scratch / "tao-state"),
+        "HOME": str(home),
+        "TAO_SDK_STATE_DIR": str(home / "tao-state"),
         "SLURM_USER": ALICE.name,
         "SLURM_HOSTNAME": LOGINS[0].aliases[0],
         "SLURM_PARTITION": "batch",
         "SLURM_ACCOUNT": "research",
-        "SLURM_BASE_RESULTS_DIR": BASE,
+        "SLURM_BASE_RESULTS_DIR": base,
+        "SLURM_CPUS_PER_TASK": "1",
         "SLURM_USE_SQSH": "false",
         "SSH_KEY_PATH": str(lab.paths.key(ALICE)),
     }
-    argv = [str(python()), str(SUBMITTER)]
+
+
+@contextmanager
+def _running(argv: list[str], env: dict[str, str]) -> Generator[Submitter]:
     with subprocess.Popen(
         argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
     ) as process:
@@ -73,4 +101,7 @@ def submitter(lab: Lab, scratch: Path) -> Generator[Submitter]:
             yield Submitter(process)
         finally:
             process.stdin.close()
-            process.kill()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()

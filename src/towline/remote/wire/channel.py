@@ -269,7 +269,7 @@ class Program(asyncio.SubprocessProtocol):
         self._stdin = cast("asyncio.WriteTransport", self._transport.get_pipe_transport(0))
         for fd in (0, 1):
             pipe = cast("asyncio.BaseTransport", self._transport.get_pipe_transport(fd))
-            with suppress(OSError, AttributeError):
+            with suppress(OSError, AttributeError, ValueError):  # it may be closed already
                 fcntl(pipe.get_extra_info("pipe"), _F_SETPIPE_SZ, _PIPE)
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
