@@ -23,7 +23,7 @@ from towline.tao.words import TERMINAL, word_of
 
 logger = logging.getLogger(__name__)
 
-JUST_NOW = 1.0
+JUST_NOW = 2.0
 """Seconds for which a look at all jobs answers for each of them."""
 
 
