@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import List, Mapping, Sequence
 
 from towline.stager import others
@@ -80,6 +81,23 @@ def ask(uris: Sequence[str], env: Mapping[str, str]) -> None:
             print("{} {}".format(number, " ".join(line.split())))
 
 
+def find(source: Source) -> Found:
+    """What a source has; one that does not answer is asked again for about a minute.
+
+    Raises:
+        Problem: it cannot be had.
+    """
+    for pause in (1, 4, 15, 40):
+        try:
+            return source.find()
+        except Problem as problem:
+            if problem.kind != "network":
+                raise
+            print("[INFO] {}; asking again in {} s".format(problem.text, pause), flush=True)
+            time.sleep(pause)
+    return source.find()
+
+
 def bring(
     uri: str, folder: str, version: str, progress: str, tools: Sequence[str], env: Mapping[str, str], most: str = "-"
 ) -> None:
@@ -92,7 +110,7 @@ def bring(
     print("[INFO] asking {}".format(uri), flush=True)
     found = source.take(os.path.join(folder, "data"))
     if found is None:
-        found = source.find()
+        found = find(source)
         if version not in ("-", found.version) and not isinstance(source, others.FileSystem):
             raise Problem("changed", "{} was changed since the job was submitted".format(uri))
         if most != "-" and (found.bytes > int(most) or any(each.size < 0 for each in found.entries)):

@@ -251,7 +251,8 @@ class S3(Source):
     def open(self, entry: Entry, offset: int) -> Reader:
         """The object's bytes from there on, as long as it is the one that was found."""
         headers = {"range": "bytes={}-".format(offset)} if offset else {}
-        headers["if-match"] = '"{}"'.format(entry.stamp.partition(":")[2])
+        if entry.stamp.partition(":")[2]:
+            headers["if-match"] = '"{}"'.format(entry.stamp.partition(":")[2])
         answer = self._client.ask("GET", self._bucket, entry.handle, headers=headers)
         if offset and answer.status != 206:
             web.skip(answer, offset)

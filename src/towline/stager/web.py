@@ -138,7 +138,13 @@ class Web(Source):
     def open(self, entry: Entry, offset: int) -> Reader:
         """The file's bytes from there on."""
         strong = self._etag if not self._etag.startswith("W/") else ""
-        return from_offset(self._uri, self._headers(), offset if strong else 0, strong)
+        answer = from_offset(self._uri, self._headers(), offset if strong else 0, strong)
+        if self._etag and answer.headers.get("etag", self._etag) != self._etag:
+            answer.close()
+            raise Problem("changed", "{} was changed while it was brought".format(self._uri))
+        if not strong:  # a range of it might be of another file
+            skip(answer, offset)
+        return answer
 
     def _stamp(self, answer: Answer) -> str:
         kind = "etag" if self._etag else "time"

@@ -15,6 +15,8 @@ import pytest
 
 from tests.unit.stager.answers import Quiet, served
 from towline.engine.data.program import program
+from towline.stager.problems import Problem
+from towline.stager.web import Web
 
 PYTHON = "/usr/bin/python3"
 STAGER = Path(__file__).parents[3] / "src" / "towline" / "stager"
@@ -55,6 +57,38 @@ def test_a_file_is_asked_for_and_brought(web: str, tmp_path: Path) -> None:
     changed = run(tmp_path, "bring", uri, str(tmp_path / "part"), "0" * 64, "", "-")
     assert changed.returncode == 1
     assert "[ERROR] changed: " in changed.stdout
+
+
+def test_a_server_that_knows_no_ranges_is_read_over(web: str) -> None:
+    """Python's own is such a server, and tells no ETag either."""
+    source = Web(f"{web}/words.txt")
+    (entry,) = source.find().entries
+    reader = source.open(entry, 2)
+    assert reader.read() == b"rds\n"
+    reader.close()
+
+
+def test_a_file_that_changes_while_it_is_brought_is_told() -> None:
+    class Changing(Quiet):
+        asked = 0
+
+        def do_GET(self) -> None:  # noqa: N802
+            Changing.asked += 1
+            self.send_response(200)
+            self.send_header("ETag", f'"{Changing.asked}"')
+            self.send_header("Content-Length", "4")
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(b"text")
+
+        do_HEAD = do_GET  # noqa: N815
+
+    with served(Changing) as url:
+        source = Web(f"{url}/x")
+        (entry,) = source.find().entries
+        with pytest.raises(Problem) as changed:
+            source.open(entry, 2)
+    assert changed.value.kind == "changed"
 
 
 def test_a_tool_of_the_site_gets_keys_in_its_environment_only(tmp_path: Path) -> None:

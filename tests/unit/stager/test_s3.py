@@ -159,7 +159,9 @@ def test_keys_do_not_follow_a_redirection(store: str) -> None:
     one = source(store, "s3://sets/a")
     found = one.find()
     assert found.kind == "file"
-    assert one.open(found.entries[0], 0).read() == b"hello"
+    reader = one.open(found.entries[0], 0)
+    assert reader.read() == b"hello"
+    reader.close()
     keys = {path: keys for _, path, keys in Answers.asked}
     assert keys["/sets/a"]
     assert not keys["/elsewhere"]
