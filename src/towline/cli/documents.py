@@ -104,6 +104,10 @@ def plan_as_dict(plan: Plan) -> Document:
         "required_paths": list(plan.required_paths),
         "files": {path: content.decode(errors="replace") for path, content in plan.files.items()},
         "sbatch": list(plan.sbatch),
+        "inputs": [
+            {"uri": each.uri, "target": each.target, "path": each.path, "size": each.size, "ready": each.ready}
+            for each in plan.inputs
+        ],
         "notes": list(plan.notes),
         "gpu_hours": plan.gpu_hours,
         "node_hours": plan.node_hours,
