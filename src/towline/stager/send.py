@@ -4,12 +4,16 @@ import concurrent.futures
 import hashlib
 import os
 import shutil
-from typing import Iterator, List, Mapping, Tuple
+import time
+from typing import Iterator, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
 from towline.stager.problems import Problem, of_system
 from towline.stager.s3 import PART, Client, store_of
+from towline.stager.web import Answer
 
+PAUSES = (1.0, 4.0, 15.0)
+"""Seconds before a request that was not answered is sent again."""
 _AT_A_TIME = 8
 
 
@@ -63,9 +67,9 @@ def put(client: Client, bucket: str, key: str, path: str) -> int:
             body = file.read()
             if _is_there(client, bucket, key, body):
                 return size
-            client.ask("PUT", bucket, key, body=body).close()
+            _asked(client, "PUT", bucket, key, body=body).close()
             return size
-        upload = _text(client.ask("POST", bucket, key, {"uploads": ""}, body=b"").read(), "UploadId")
+        upload = _text(_asked(client, "POST", bucket, key, {"uploads": ""}, body=b"").read(), "UploadId")
         try:
             tags: List[str] = []
             while True:
@@ -73,7 +77,7 @@ def put(client: Client, bucket: str, key: str, path: str) -> int:
                 if not body:
                     break
                 where = {"partNumber": str(len(tags) + 1), "uploadId": upload}
-                answer = client.ask("PUT", bucket, key, where, body=body)
+                answer = _asked(client, "PUT", bucket, key, where, body=body)
                 tags.append(answer.headers.get("etag", ""))
                 answer.close()
             parts = "".join(
@@ -81,13 +85,27 @@ def put(client: Client, bucket: str, key: str, path: str) -> int:
                 for number, tag in enumerate(tags, 1)
             )
             whole = "<CompleteMultipartUpload>{}</CompleteMultipartUpload>".format(parts).encode()
-            said = client.ask("POST", bucket, key, {"uploadId": upload}, body=whole).read()
+            said = _asked(client, "POST", bucket, key, {"uploadId": upload}, body=whole).read()
             if b"<Error>" in said:  # it may come with status 200
                 raise Problem("network", "{}: {}".format(key, _text(said, "Message")))
         except Problem:
             client.ask("DELETE", bucket, key, {"uploadId": upload}).close()
             raise
     return size
+
+
+def _asked(
+    client: Client, method: str, bucket: str, key: str, query: Optional[Mapping[str, str]] = None, body: bytes = b""
+) -> Answer:
+    """One request that may be sent again, when the store does not answer."""
+    for pause in PAUSES:
+        try:
+            return client.ask(method, bucket, key, query, body=body)
+        except Problem as problem:
+            if problem.kind != "network":
+                raise
+            time.sleep(pause)
+    return client.ask(method, bucket, key, query, body=body)
 
 
 def _is_there(client: Client, bucket: str, key: str, body: bytes) -> bool:

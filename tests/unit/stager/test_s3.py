@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.stager.answers import Quiet, served
+from towline.stager import send
 from towline.stager.problems import Problem
 from towline.stager.s3 import EMPTY, S3, Keys, Store, quote_query, sign, store_of
 
@@ -75,8 +76,13 @@ class Answers(Quiet):
 
     answers: dict[str, tuple[int, dict[str, str], str]] = {}  # noqa: RUF012  set by each test
     asked: list[tuple[str, str, str]] = []  # noqa: RUF012
+    bodies: list[bytes] = []  # noqa: RUF012
 
     def do_GET(self) -> None:  # noqa: N802
+        self._answer(send=True)
+
+    def do_PUT(self) -> None:  # noqa: N802
+        self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
         self._answer(send=True)
 
     def do_HEAD(self) -> None:  # noqa: N802
@@ -165,3 +171,20 @@ def test_keys_do_not_follow_a_redirection(store: str) -> None:
     keys = {path: keys for _, path, keys in Answers.asked}
     assert keys["/sets/a"]
     assert not keys["/elsewhere"]
+
+
+def test_an_upload_is_sent_again_when_the_store_did_not_answer(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send, "PAUSES", (0.0,))
+    env = {"S3_ENDPOINT_URL": store, "ACCESS_KEY": "a", "SECRET_KEY": "s"}
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "w").write_bytes(b"weights")
+    (tmp_path / "model" / "link").symlink_to("/etc/passwd")
+    Answers.answers = {"PUT /out/7/w": (503, {}, "busy")}
+    with pytest.raises(Problem, match="503"):
+        send.send(str(tmp_path / "model"), "s3://out/7", env)
+    assert [path for method, path, _ in Answers.asked if method == "PUT"] == ["/out/7/w"] * 2
+    Answers.answers = {"PUT /out/7/w": (200, {}, "")}
+    assert send.send(str(tmp_path / "model"), "s3://out/7/", env) == (1, 7)
+    assert Answers.bodies[-1] == b"weights"
