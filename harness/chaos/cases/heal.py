@@ -1,4 +1,4 @@
-"""Random faults over a dozen jobs that count up: each ends complete, and no step is ever done by two attempts at once."""
+"""Random faults over a dozen jobs that count up: each ends complete, and no step is done by two attempts at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ WORK = (
     'while [ "$i" -lt "$n" ]; do i=$((i + 1)); b=$(date +%s%N); sleep 0.5; '
     'echo "$i $TOWLINE_ATTEMPT $b $(date +%s%N)" >>"$r/steps-$TOWLINE_ATTEMPT"; '
     'echo "$i" >"$r/.count" && mv "$r/.count" "$r/count.pt"; '
-    '[ "$TOWLINE_ATTEMPT/$i" != "1/$x" ] || { echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1; }; '
+    '[ "$TOWLINE_ATTEMPT/$i" != "1/$x" ] || '
+    '{ echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1; }; '
     "done"
 )
 NODES = [node.name for node in GPU_NODES]
@@ -46,7 +47,7 @@ FAULTS = (
 @chaos("heal", runs=5)
 @contextmanager
 def heal() -> Generator[Story]:
-    """Random faults over a dozen jobs that resume: every count is exact, and no step is done by two attempts at once."""
+    """Random faults over a dozen jobs that resume: every count is exact, no step done by two attempts at once."""
     with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch)) as env:
         yield _Healing(env, Path(scratch))
 

@@ -248,7 +248,7 @@ def _no_scontrol(play: Play) -> None:
     play.submit(command=f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ {XID}; }}')
 
 
-@row("neither on nodes: wanted", causes=("node",), short=True)
+@row("neither on nodes: wanted", causes=("node",))
 def _neither(play: Play) -> None:
     play.fault("no-scontrol-on-nodes")
     play.fault("no-submit-from-nodes")

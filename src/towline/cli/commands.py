@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gpus": ("towline.cli.inside:gpus", "Show what the GPUs of running jobs do."),
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
+    "adopt": ("towline.cli.adopt:adopt", "Find your jobs on the cluster and take them over, with their history."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),
     "push": ("towline.cli.transfer:push", "Bring files to the cluster's shared file system."),
     "pull": ("towline.cli.transfer:pull", "Bring files of the cluster's shared file system home."),

@@ -13,6 +13,7 @@ from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobRecord
 
 if TYPE_CHECKING:
+    from towline.engine.adopting import Adopted
     from towline.engine.cluster import AsyncCluster
     from towline.engine.inside.entering import GpuReading, Place, Ran
     from towline.models.plan import Plan
@@ -102,6 +103,8 @@ class Cluster(Protocol):
     def watch_jobs(  # noqa: D102
         self, *, everything: bool = False, interval: float | None = None
     ) -> AsyncIterator[tuple[JobRecord, ...]]: ...
+
+    async def adopt_all(self) -> Adopted: ...  # noqa: D102
 
     async def find(self, references: Sequence[str]) -> tuple[Job, ...]: ...  # noqa: D102
 

@@ -36,6 +36,13 @@ def submitted(record: JobRecord) -> str:
     return f"job {record.reference} ({record.name}) submitted to {record.cluster}{slurm}"
 
 
+def adopted(record: JobRecord) -> str:
+    """That a job is known here from now on."""
+    count = len(record.attempts)
+    tried = f", {count} attempts" if count > 1 else ""
+    return f"job {record.id} ({record.name}) is {record.state}{tried}"
+
+
 def progress(record: JobRecord) -> str:
     """What the job is doing now."""
     attempt = record.last

@@ -14,7 +14,7 @@ from towline.config.files import resolve
 from towline.config.paths import state_dir
 from towline.config.profile import ClusterProfile
 from towline.engine.addressing import find_job
-from towline.engine.adopting import adopt
+from towline.engine.adopting import Adopted, adopt, adopt_all
 from towline.engine.data.delivering import deliver_later, output_checks
 from towline.engine.data.preparing import stage_plan
 from towline.engine.data.staging import fetch_files, staging_jobs
@@ -302,6 +302,10 @@ class AsyncCluster:
         """
         async for snapshot in streams.snapshots(self._session, [job.record for job in jobs], every):
             yield snapshot
+
+    async def adopt_all(self) -> Adopted:
+        """The user's jobs on the cluster that this store does not know; see `towline.engine.adopting.adopt_all`."""
+        return await adopt_all(self._session)
 
     async def find(self, references: Sequence[str]) -> tuple[AsyncJob, ...]:
         """The jobs that ids, Slurm ids or names mean, without asking the cluster.

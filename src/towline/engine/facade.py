@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from towline.config.files import load_profile
 from towline.config.profile import ClusterProfile
+from towline.engine.adopting import Adopted
 from towline.engine.cluster import AsyncCluster
 from towline.engine.events import Event, Held, LogChunk, NoAnswer, Progress, PullReport, ResultFile
 from towline.engine.inside.entering import GpuReading, Place, Ran
@@ -211,6 +212,10 @@ class Cluster:
             told: called in another thread with what happens from now on; it must not wait for this object.
         """
         return self._loop.begin(self._cluster.attend(told))
+
+    def adopt_all(self) -> Adopted:
+        """See `AsyncCluster.adopt_all`."""
+        return self._loop.wait(self._cluster.adopt_all())
 
     def find(self, references: Sequence[str]) -> tuple[Job, ...]:
         """See `AsyncCluster.find`."""

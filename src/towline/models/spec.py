@@ -97,8 +97,8 @@ class JobSpec(Model):
         grace: seconds before the end at which the signal comes (`5m` is read too; 60 when only `signal` is given, or
             the job can resume and has 4 minutes or more).
             Slurm may send it up to a minute early (sbatch(1), `--signal`).
-        restart: `on-fault` starts the job again after faults of nodes and the cluster, preemption and, if it can resume,
-            the walltime; `never` does not; what the profile says when not given.
+        restart: `on-fault` starts the job again after faults of nodes and the cluster, preemption and, if it can
+            resume, the walltime; `never` does not; what the profile says when not given.
         retries: the most new starts that faults may cost.
         status_decides: whether a job that ended with code 0 has failed when the last word in its `status.json` (in the
             results directory) is FAILURE; yes under the preset `tao`, no elsewhere, when not given.

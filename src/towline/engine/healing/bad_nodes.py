@@ -16,13 +16,15 @@ HOURS = 6.0
 """How long a node is left out: long enough for a site to drain it, short enough for one that was mended."""
 
 
-def remember_bad_nodes(session: Session, before: Sequence[JobRecord], after: Sequence[JobRecord]) -> None:
-    """Keep the nodes that a look has shown to be bad."""
-    for old, new in zip(before, after, strict=True):
-        known = {(each.number, each.bad_nodes) for each in old.attempts}
-        for attempt in new.attempts:
-            if attempt.cause == "node" and attempt.bad_nodes and (attempt.number, attempt.bad_nodes) not in known:
-                why = f"job {new.id}: {attempt.evidence or 'a fault of the node'}"
+def remember_bad_nodes(session: Session, records: Sequence[JobRecord]) -> None:
+    """Keep the nodes that a look has shown to be bad, before the jobs themselves are kept."""
+    for record in records:
+        guilty = [each for each in record.attempts if each.cause == "node" and each.bad_nodes]
+        before = session.store.job(record.id) if guilty else None
+        known = {(each.number, each.bad_nodes) for each in before.attempts} if before else set[tuple[int, str]]()
+        for attempt in guilty:
+            if (attempt.number, attempt.bad_nodes) not in known:
+                why = f"job {record.id}: {attempt.evidence or 'a fault of the node'}"
                 _remember(session, expand_nodes(attempt.bad_nodes), why)
 
 

@@ -162,7 +162,7 @@ async def _learn(
         (await go_on(session, record, after, evidence, answer.now), evidence)
         for record, (after, evidence) in zip(records, known, strict=True)
     ]
-    remember_bad_nodes(session, records, [record for record, _ in known])
+    remember_bad_nodes(session, [record for record, _ in known])
     # A job that has ended is not looked at again, so this comes first.
     kept = await _forget_secrets(
         session, [record for record, evidence in known if evidence.files.secrets and record.task is None]

@@ -1,0 +1,49 @@
+"""Jobs that go on after faults, and what is told of them; `./chaos matrix` has all the faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faulty import fault
+from tests.lab.terminal import Terminal
+from towline.lab import Lab
+
+LINE = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
+XID = f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{LINE}" >&2; exit 1; }}; echo on'
+
+
+@pytest.fixture
+def towline(lab: Lab, tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "state")
+
+
+def test_a_node_fault_goes_on_elsewhere_and_its_node_is_left_out_by_the_next_job(towline: Terminal) -> None:
+    job = towline.submit("--name", "xid", "--", "sh", "-c", XID)
+    assert towline("wait", job).code == 0
+    first, second = towline.job(job)["attempts"]
+    assert (first["cause"], first["bad_nodes"]) == ("node", first["nodes"])
+    assert "Xid" in first["evidence"]
+    assert second["nodes"] not in ("", first["nodes"])
+    plan = towline("plan", "--", "true")
+    assert f"{first['nodes']} is left out" in plan.out
+    assert (
+        f"--exclude={first['nodes']}" in towline("plan", "--json", "--", "true").json["plan"]["files"]["script/batch"]
+    )
+
+
+def test_what_the_job_could_not_start_is_started_by_a_machine_that_adopts_it(
+    towline: Terminal, lab: Lab, tmp_path: Path
+) -> None:
+    with fault(lab, "no-scontrol-on-nodes"), fault(lab, "no-submit-from-nodes"):
+        job = towline.submit("--name", "wanted", "--", "sh", "-c", XID)
+        directory = towline.job(job)["directory"]
+        script = f"for i in $(seq 100); do [ ! -e {directory}/attempts/1/wanted ] || exit 0; sleep 0.3; done; exit 1"
+        lab.run_on("login1", ["sh", "-c", script], user="alice", check=True)
+        other = Terminal(tmp_path / "other")
+        assert job in {each["id"] for each in other("adopt", "--json").json["jobs"]}
+        assert other("wait", job).code == 0
+    assert [each["cause"] for each in other.job(job)["attempts"]] == ["node", ""]
+    assert other("adopt", "--json").json["jobs"] == []
+    assert towline("wait", job).code == 0
