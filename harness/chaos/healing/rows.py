@@ -17,7 +17,7 @@ RESUMES = (
     '[ "$TOWLINE_ATTEMPT" -lt 2 ] || exit 0; trap "echo x >\\"$TOWLINE_RESULTS_DIR/c.pt\\"; exit 1" TERM; '
     'date +%s%N >"$TOWLINE_RESULTS_DIR/ticks-1"; while :; do sleep 0.2; done'
 )
-ONE_MINUTE = ("--time", "1m", "--grace", "5")
+ONE_MINUTE = ("--time", "1m", "--grace", "5s")
 
 
 @dataclass(frozen=True)
