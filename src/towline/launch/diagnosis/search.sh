@@ -56,11 +56,12 @@ judge() {
             if ($6 ~ /^with:/) needs = substr($6, 6)
             printf "BEGIN{name[%d]=\"%s\";class[%d]=\"%s\";retry[%d]=\"%s\";blame[%d]=\"%s\";strength[%d]=\"%s\";needs[%d]=\"%s\"}\n", \
                 NR, $1, NR, $2, NR, $4, NR, $5, NR, $6, NR, needs
-            body[$3, turn] = body[$3, turn] "if(s~" literal($7) ")return " NR "\n"
+            kind = $3 == "log" && needs != "" ? "with" : $3
+            body[kind, turn] = body[kind, turn] "if(s~" literal($7) ")return " NR "\n"
         }
         END {
-            split("log last slurm end", kinds, " ")
-            for (i = 1; i <= 4; i++) {
+            split("log with last slurm end", kinds, " ")
+            for (i = 1; i <= 5; i++) {
                 print "function " kinds[i] "_rule(s){"
                 for (turn = 1; turn <= 3; turn++) printf "%s", body[kinds[i], turn]
                 print "return 0}"
@@ -129,6 +130,8 @@ function weigh(rule, file, offset, s, rank, better) {
 }
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
 function take(file, offset, s, bytes, rule) {
+    # What counts only beside another line takes no line away.
+    if ((rule = with_rule(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
     rule = log_rule(s)
     if (!rule) return
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)

@@ -88,14 +88,20 @@ _TURNS: Mapping[Strength, int] = {"first": 0, "own": 1, "with": 1, "covers": 1, 
 
 def rule_of(text: str, where: str = "log") -> Rule | None:
     """The rule that knows a line: the first of those that are asked first."""
-    known = [rule for rule in rules() if rule.where == where and rule.regex.search(text)]
+    known = [
+        rule
+        for rule in rules()
+        if rule.where == where and (not rule.needs or where == "last") and rule.regex.search(text)
+    ]
     return min(known, key=lambda rule: (_TURNS[rule.strength], rule.order), default=None)
 
 
 def hits_of(file: str, text: str) -> Iterator[Hit]:
     """What the rules know of a log's text."""
     covered, offset, at = -1, 0, 0
+    beside = [rule for rule in rules() if rule.where == "log" and rule.needs]
     for line in text.split("\n"):
+        yield from (Hit(rule, line, file, offset) for rule in beside if rule.regex.search(line))
         rule = rule_of(line)
         if rule and rule.strength == "covers":
             covered = offset + COVERED

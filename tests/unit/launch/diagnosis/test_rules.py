@@ -52,6 +52,8 @@ def test_a_rule_knows_its_examples_in_python_and_in_grep(source: Source) -> None
     for line in source.examples:
         assert source.rule.regex.search(line), line
         assert grep(source.rule.pattern, line), line
+        if source.rule.needs:
+            continue
         known = rule_of(line, source.rule.where)
         assert known is not None
         assert known.name == source.rule.name, f"{known.name} comes first for {line!r}"
