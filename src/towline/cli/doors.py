@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -107,6 +108,8 @@ class Cluster(Protocol):
     async def adopt_all(self) -> Adopted: ...  # noqa: D102
 
     async def find(self, references: Sequence[str]) -> tuple[Job, ...]: ...  # noqa: D102
+
+    async def clock(self) -> datetime: ...  # noqa: D102
 
 
 Opener = Callable[[str | None], AbstractAsyncContextManager[Cluster]]

@@ -6,6 +6,8 @@ import re
 import time
 from collections.abc import Iterator
 
+from towline.cli.logtimes import Since
+
 LONGEST = 1 << 16
 """Bytes of a line that is not whole yet that are kept; what is longer is cut into several."""
 PROGRESS_SECONDS = 10.0
@@ -68,3 +70,22 @@ def _thin(line: bytes) -> bytes:
 def bare(line: bytes) -> str:
     """A line's text without end and colours, for matching."""
     return _ESCAPES.sub(b"", line.rstrip(b"\r\n")).decode(errors="replace")
+
+
+class LineFilter:
+    """Which lines are wanted.
+
+    Args:
+        grep: those in which this is found.
+        since: those that are new enough.
+    """
+
+    def __init__(self, grep: re.Pattern[str] | None = None, since: Since | None = None) -> None:
+        self._grep = grep
+        self._since = since
+
+    def wants(self, source: str, line: bytes) -> bool:
+        """Whether this line of that source is wanted; every line has to be asked for, in order."""
+        text = bare(line)
+        new = self._since is None or self._since.reached(source, text)
+        return new and (self._grep is None or bool(self._grep.search(text)))

@@ -6,14 +6,17 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import click
 
 from towline.cli.doors import Job, open_cluster
 from towline.cli.follow import show
+from towline.cli.loglines import LineFilter
 from towline.cli.logstream import HeadedLog, LogWriter
+from towline.cli.logtimes import Since
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
+from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
 from towline.cli.output import StatusLine
 from towline.cli.view import JsonView, TextView, View
 from towline.engine.events import LogChoice
@@ -29,16 +32,21 @@ class _Wish:
     follow: bool
     tail: int | None
     grep: re.Pattern[str] | None
+    since: float | None
     as_json: bool
 
-    def views(self, jobs: Sequence[Job]) -> Sequence[View]:
+    def views(self, jobs: Sequence[Job], now: datetime | None) -> Sequence[View]:
         if self.as_json:
-            return [JsonView(job.reference, self.grep) for job in jobs]
+            return [JsonView(job.reference, self._lines(now)) for job in jobs]
         if len(jobs) == 1:
-            return [TextView(log=LogWriter(self.choice, self.grep))]
+            return [TextView(log=LogWriter(self.choice, self._lines(now)))]
         status, turns = StatusLine(), list[str]()
         titles = [f"{job.reference} {job.record.name}" for job in jobs]
-        return [TextView(status, HeadedLog(title, turns, self.choice, self.grep)) for title in titles]
+        return [TextView(status, HeadedLog(title, turns, self.choice, self._lines(now))) for title in titles]
+
+    def _lines(self, now: datetime | None) -> LineFilter | None:
+        since = Since(now - timedelta(seconds=self.since), now) if now and self.since is not None else None
+        return LineFilter(self.grep, since) if self.grep or since else None
 
 
 def _pattern(_context: click.Context, _parameter: click.Parameter, value: str | None) -> re.Pattern[str] | None:
@@ -53,7 +61,7 @@ def _pattern(_context: click.Context, _parameter: click.Parameter, value: str | 
         "towline logs k3v9x2m4q",
         "towline logs -f --tail 20 train",
         "towline logs -f --rank 3 train",
-        "towline logs --grep 'loss|Error' train",
+        "towline logs --since 10m --grep 'loss|Error' train",
         "towline logs train eval > both.txt",
     ),
     context_settings=CONTEXT,
@@ -65,6 +73,9 @@ def _pattern(_context: click.Context, _parameter: click.Parameter, value: str | 
 @click.option("--role", default="", metavar="NAME", help="The log of one role only, of a job that has roles.")
 @click.option("--rank", metavar="N", type=click.IntRange(min=0), help="The log of one rank only (--log-per rank).")
 @click.option("--node", default="", metavar="NAME", help="The logs of one node only (--log-per node or rank).")
+@click.option(
+    "--since", metavar="TIME", callback=seconds, help="Only what was written since, as far as lines say when."
+)
 @click.option("--grep", metavar="REGEX", callback=_pattern, help="Only lines in which this is found.")
 @cluster_option
 @json_option
@@ -77,6 +88,7 @@ def logs(
     role: str,
     rank: int | None,
     node: str,
+    since: float | None,
     grep: re.Pattern[str] | None,
     cluster: str | None,
     as_json: bool,
@@ -93,7 +105,7 @@ def logs(
         choice = LogChoice(role, rank, node, attempt)
     except ValueError as error:
         raise UsageError(f"--node: {error}") from None
-    run_loop(_logs(jobs, cluster, _Wish(choice, follow, tail, grep, as_json)))
+    run_loop(_logs(jobs, cluster, _Wish(choice, follow, tail, grep, since, as_json)))
 
 
 async def _logs(references: Sequence[str], name: str | None, wish: _Wish) -> None:
@@ -101,7 +113,8 @@ async def _logs(references: Sequence[str], name: str | None, wish: _Wish) -> Non
         jobs = [each for job in await cluster.find(references) for each in await _single(job, follow=wish.follow)]
         if wish.choice.role:
             _check_role(wish.choice.role, jobs)
-        pairs = zip(jobs, wish.views(jobs), strict=True)
+        now = await cluster.clock() if wish.since is not None else None
+        pairs = zip(jobs, wish.views(jobs, now), strict=True)
         if wish.follow:
             await asyncio.gather(*(show(job, view, tail=wish.tail, choice=wish.choice) for job, view in pairs))
         else:

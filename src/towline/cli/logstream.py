@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TextIO
 
-from towline.cli.loglines import Lines, bare, thinned
+from towline.cli.loglines import LineFilter, Lines, thinned
 from towline.cli.output import DIM, paint
 from towline.cli.terminal import RESET, LogFilter, clean
 from towline.engine.events import LogChoice, LogChunk
@@ -23,20 +22,20 @@ class LogWriter:
 
     Args:
         choice: what was asked for; it needs no name before the lines.
-        grep: write lines only in which this is found.
+        only: write those lines only.
     """
 
-    def __init__(self, choice: LogChoice | None = None, grep: re.Pattern[str] | None = None) -> None:
+    def __init__(self, choice: LogChoice | None = None, only: LineFilter | None = None) -> None:
         self._filters = {name: LogFilter() for name, stream in _streams().items() if stream.isatty()}
         self._lines: dict[tuple[str, str], Lines] = {}
         self._open_line = False
-        self._grep = grep
+        self._only = only
         self._choice = choice or LogChoice()
 
     def write(self, chunk: LogChunk) -> None:
         """Write one chunk at once."""
         source = self._source(chunk)
-        if source or self._grep:
+        if source or self._only:
             lines = self._lines.setdefault((chunk.stream, source), Lines())
             self._put_lines(chunk.stream, source, lines.feed(chunk.data))
             return
@@ -63,7 +62,8 @@ class LogWriter:
 
     def _put_lines(self, stream: str, source: str, lines: Iterable[bytes]) -> None:
         label = f"{clean(source)}: " if source else ""
-        wanted = [line for line in lines if not self._grep or self._grep.search(bare(line))]
+        key = f"{stream} {source}"
+        wanted = [line for line in lines if not self._only or self._only.wants(key, line)]
         if stream in self._filters:
             wanted = [_for_terminal(line) for line in wanted]
         painted = paint(label, DIM, _streams()[stream]).encode()
@@ -93,7 +93,7 @@ class HeadedLog(LogWriter):
     Args:
         title: names the log.
         turns: shared by all of them; its last entry is the title whose text came last.
-        choice, grep: as `LogWriter` takes them.
+        choice, only: as `LogWriter` takes them.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class HeadedLog(LogWriter):
         title: str,
         turns: list[str],
         choice: LogChoice | None = None,
-        grep: re.Pattern[str] | None = None,
+        only: LineFilter | None = None,
     ) -> None:
-        super().__init__(choice, grep)
+        super().__init__(choice, only)
         self._title = title
         self._turns = turns
 
@@ -118,19 +118,19 @@ class LogText:
     """Log chunks as text for JSON: characters cut between chunks are put together again.
 
     Args:
-        grep: give lines only in which this is found, whole.
+        only: give those lines only, whole.
     """
 
-    def __init__(self, grep: re.Pattern[str] | None = None) -> None:
-        self._grep = grep
+    def __init__(self, only: LineFilter | None = None) -> None:
+        self._only = only
         self._decoders: dict[LogChunk, codecs.IncrementalDecoder] = {}
         self._lines: dict[LogChunk, Lines] = {}
 
     def feed(self, chunk: LogChunk) -> str:
-        """The chunk's text; a character, or with `grep` a line, that is not whole yet comes with the next one."""
+        """The chunk's text; a character, or with a filter a line, that is not whole yet comes with the next one."""
         key = replace(chunk, data=b"")
-        if self._grep:
-            return self._matching(self._lines.setdefault(key, Lines()).feed(chunk.data))
+        if self._only:
+            return self._matching(key, self._lines.setdefault(key, Lines()).feed(chunk.data))
         if key not in self._decoders:
             self._decoders[key] = codecs.getincrementaldecoder("utf-8")("replace")
         return self._decoders[key].decode(chunk.data)
@@ -138,11 +138,12 @@ class LogText:
     def rest(self) -> list[tuple[LogChunk, str]]:
         """What is left at the end: whose it is, and its text, or a replacement for a character that never was whole."""
         ends = [(key, decoder.decode(b"", True)) for key, decoder in self._decoders.items()]
-        ends += [(key, self._matching(lines.close())) for key, lines in self._lines.items()]
+        ends += [(key, self._matching(key, lines.close())) for key, lines in self._lines.items()]
         return [(key, text) for key, text in ends if text]
 
-    def _matching(self, lines: Iterable[bytes]) -> str:
-        found = (line for line in lines if self._grep and self._grep.search(bare(line)))
+    def _matching(self, whose: LogChunk, lines: Iterable[bytes]) -> str:
+        key = f"{whose.stream} {whose.source}"
+        found = (line for line in lines if self._only and self._only.wants(key, line))
         return b"".join(found).decode(errors="replace")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from typing import Protocol
 
 from towline.cli import wording
 from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_document, towline_exit
+from towline.cli.loglines import LineFilter
 from towline.cli.logstream import LogText, LogWriter
 from towline.cli.output import RED, YELLOW, StatusLine, duration
 from towline.engine.events import AttemptBegan, Event, Held, LogChunk, LogRewritten, NoAnswer
@@ -154,11 +154,11 @@ class JsonView:
 
     Args:
         job_id: the job that log lines belong to.
-        grep: print lines only in which this is found.
+        only: print those lines only.
     """
 
-    def __init__(self, job_id: str, grep: re.Pattern[str] | None = None) -> None:
-        self._text = LogText(grep)
+    def __init__(self, job_id: str, only: LineFilter | None = None) -> None:
+        self._text = LogText(only)
         self._id = job_id
 
     def submitted(self, record: JobRecord) -> None:  # noqa: D102 - see View

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -39,7 +40,7 @@ from towline.engine.staging.pushing import Pushed
 from towline.engine.store import Store
 from towline.engine.submitting import submission
 from towline.engine.submitting.secrets import known_secrets, take_secrets
-from towline.engine.watching import observation, streams
+from towline.engine.watching import observation, reading, streams
 from towline.engine.watching.streams import Snapshot
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError
@@ -320,6 +321,10 @@ class AsyncCluster:
     async def adopt(self, job_id: str) -> AsyncJob:
         """A job of one's own that another machine has submitted; see `towline.engine.adopting.adopt`."""
         return AsyncJob(self._session, await adopt(self._session, job_id))
+
+    async def clock(self) -> datetime:
+        """The time on the login host, in its zone: by it the times in logs are read."""
+        return await reading.read_clock(self._session)
 
     async def close(self) -> None:
         """End what this object started."""

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -260,6 +261,9 @@ class FakeCluster:
         self.interval = interval
         for left in range(len(self.known) + 1):
             yield tuple(job.record for job in self.known[left:])
+
+    async def clock(self) -> datetime:
+        return datetime(2026, 3, 10, 12, 0, 0, tzinfo=timezone.utc)
 
     async def find(self, references: Sequence[str]) -> tuple[FakeJob, ...]:
         return tuple(self._find(reference) for reference in references)

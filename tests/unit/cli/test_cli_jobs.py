@@ -229,6 +229,15 @@ def test_lines_of_ranks_and_nodes_say_whose_they_are(towline: Towline, cluster: 
     assert towline("logs", "--node", "a b", "41").status == 64
 
 
+def test_what_is_old_is_left_out_as_far_as_lines_say_when(towline: Towline, cluster: FakeCluster) -> None:
+    text = b"2026-03-10 11:40:00 old\n  more of it\n[2026-03-10T11:55:00Z] new\n  and more\n"
+    cluster.known = [FakeJob(ended(0), (out(text), err(b"no times\n"), err(b"I0310 08:00:00.1 old\n")))]
+    ran = towline("logs", "--since", "10m", "41")
+    assert (ran.stdout, ran.stderr) == ("[2026-03-10T11:55:00Z] new\n  and more\n", "no times\n")
+    assert towline("logs", "--since", "1h", "--grep", "old", "41").stdout == "2026-03-10 11:40:00 old\n"
+    assert towline("logs", "--since", "soon", "41").status == 64
+
+
 def test_a_job_without_a_log_says_why(towline: Towline, cluster: FakeCluster) -> None:
     cluster.known = [FakeJob(record(JobState.PENDING, note="it waits for resources"))]
     ran = towline("logs", "41")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 
 from towline.engine.events import AttemptBegan, LogChunk, LogRewritten
 from towline.engine.outcomes import expect_done
@@ -223,6 +224,15 @@ class LogReader:
                 why="They all write into one, which is shown without --rank and --node.",
                 fix="Start the job with `--log-per rank` (or `node`) the next time.",
             )
+
+
+async def read_clock(session: Session) -> datetime:
+    """The time on the login host, with its zone."""
+    outcome = await session.run(Operation("clock", "date '+%s %z'", repeats=True))
+    seconds, zone = expect_done(outcome, "asking for the time").split()
+    minutes = int(zone[1:3]) * 60 + int(zone[3:5])
+    offset = timedelta(minutes=-minutes if zone.startswith(b"-") else minutes)
+    return datetime.fromtimestamp(int(seconds), timezone(offset))
 
 
 def gone(record: JobRecord) -> NotFound:
