@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -50,6 +51,7 @@ class LaunchPlan:
             the site and the spec say, see `scripts/supervisor.sh`.
         message_timeout: Slurm's MessageTimeout in seconds, which tells how long a submission may take.
         setup: the profile's shell line, for a submission from a node.
+        inputs: path in the container of an input → where the job's command finds it.
         tao_root: Towline's directory on the cluster, for a job that gets what the preset `tao` adds; else empty.
     """
 
@@ -64,6 +66,7 @@ class LaunchPlan:
     message_timeout: int = 10
     setup: str = ""
     tao_root: str = ""
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def results(self) -> str:
@@ -153,8 +156,14 @@ def public_environment(launch: LaunchPlan) -> dict[str, str]:
         "TOWLINE_JOB_NAME": launch.spec.name,
         "TOWLINE_RESULTS_DIR": launch.results,
         "PYTHONUNBUFFERED": "1",
+        **{input_variable(target): place for target, place in launch.inputs.items()},
         **(conventions.as_paths(launch.spec.env) if launch.tao_root else launch.spec.env),
     }
+
+
+def input_variable(target: str) -> str:
+    """The variable that tells where an input is: `TOWLINE_INPUT_DATA_TRAIN` for `/data/train`."""
+    return "TOWLINE_INPUT_" + re.sub(r"[^A-Za-z0-9]+", "_", target).strip("_").upper()
 
 
 def environment_file(launch: LaunchPlan) -> str:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.unit.slurm.test_batch import read_directives
 from towline.config.profile import ClusterProfile
-from towline.engine.planning.plans import make_plan
+from towline.engine.planning.plans import Staged, make_plan
 from towline.models.errors import SpecError
+from towline.models.plan import PlannedInput
 from towline.models.site import NodeKind, Partition, SiteFacts
 from towline.models.spec import JobSpec
 
@@ -135,3 +136,15 @@ def test_the_gpus_of_all_components_are_counted() -> None:
     ]
     plan = make_plan(JobSpec.build(roles=roles, resources={"time": "30m"}), PROFILE, FACTS, JOB)
     assert (plan.nodes, plan.gpus, plan.gpu_hours) == (3, 6, 3)
+
+
+@pytest.mark.parametrize(("image", "place"), [("/i.sqsh", "/data/train"), (None, "/lustre/me/staged/x/data")])
+def test_the_command_is_told_where_its_inputs_are(image: str | None, place: str) -> None:
+    """Without an image nothing can be mounted, and only the copy's own path helps."""
+    spec = JobSpec(command=("true",), inputs={"/data/train": "s3://sets/a"})
+    staged = Staged((PlannedInput("s3://sets/a", "/data/train", "/lustre/me/staged/x/data"),))
+    profile = PROFILE.model_copy(update={"image": image, "runtime": "auto" if image else "none"})
+    plan = make_plan(spec, profile, FACTS, JOB, staged=staged)
+    assert f"export TOWLINE_INPUT_DATA_TRAIN='{place}'\n" in plan.files["script/env"].decode()
+    assert plan.files["script/inputs"] == b"s3://sets/a /lustre/me/staged/x/data\n"
+    assert plan.spec.inputs == spec.inputs

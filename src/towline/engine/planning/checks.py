@@ -17,6 +17,7 @@ from towline.engine.planning.standing import (
     time_bounds,
 )
 from towline.engine.redaction import looks_secret
+from towline.launch.files import input_variable
 from towline.models.array import parse_tasks
 from towline.models.parts import shared_path
 from towline.models.plan import Check, Verdict
@@ -287,8 +288,8 @@ def _inputs(spec: JobSpec, _: SiteFacts) -> Check | None:
     if not spec.inputs:
         return None
     if not spec.images:
-        evidence = "without an image nothing can be shown at " + ", ".join(spec.inputs)
-        return Check("inputs", Verdict.FAILS, evidence, "Give an image, or let the command read from the path itself.")
+        told = ", ".join(f"{uri} in ${input_variable(target)}" for target, uri in spec.inputs.items())
+        return Check("inputs", Verdict.OK, f"without an image nothing is mounted; variables tell the place: {told}")
     near = {target: path for target, uri in spec.inputs.items() if (path := shared_path(uri))}
     if not near:
         return None

@@ -19,7 +19,7 @@ from towline.models.code import Code
 from towline.models.errors import PlanRefused, SpecError
 from towline.models.ids import attempt_token
 from towline.models.image import Image
-from towline.models.parts import Mount
+from towline.models.parts import Mount, shared_path
 from towline.models.plan import Check, Plan, PlannedImage, PlannedInput, Verdict
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
@@ -127,7 +127,7 @@ def make_plan(
         spec=spec,
         directory=directory,
         files={
-            **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts),
+            **_files(spec, profile, job_id, directory, token, settled.terms, prepared, facts, staged.inputs_of(spec)),
             **_image_list(prepared),
             **_input_list(staged),
             **staged.files,
@@ -191,6 +191,7 @@ def _files(
     dependency: str,
     prepared: Prepared,
     facts: SiteFacts,
+    inputs: Mapping[str, str],
 ) -> dict[str, bytes]:
     runtime = runtime_of(profile, facts)
     mounts = merge_mounts(_shared_root(spec, profile), spec.mounts, own_mounts(directory))
@@ -210,6 +211,7 @@ def _files(
         message_timeout=facts.message_timeout,
         setup=profile.setup,
         tao_root=profile.root if profile.preset else "",
+        inputs={target: target if spec.images else shared_path(uri) or uri for target, uri in inputs.items()},
     )
     return {
         "job.json": _description(spec, job_id, token, profile.name),
