@@ -41,7 +41,7 @@ def test_jobs_start_in_the_order_that_they_depend_on(towline: Terminal, lab: Lab
 
 
 def test_what_cannot_be_any_more_is_refused_or_ended_with_the_reason(cluster: Cluster) -> None:
-    good, bad = cluster.submit(spec()), cluster.submit(spec(command=("false",), name="bad"))
+    good, bad = cluster.submit(spec()), cluster.submit(spec(command=("sh", "-c", "exit 3"), name="bad"))
     gate = cluster.submit(spec(command=("sleep", "300")))
     waiting = cluster.submit(spec(depends_on=gate))
     array = cluster.submit(spec(array="0-1", depends_on=gate, name="array"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.chaos.healing.play import Play, Unmet
-from harness.chaos.healing.rows import Row, rows
+from harness.chaos.healing.rows import ROWS, Row, rows
 from harness.chaos.registry import Run, Story, chaos
 from harness.lab import lab_environment
 from towline.lab import Lab
@@ -22,7 +22,7 @@ HEAD = "| what is broken | a client is there | nobody is there |\n|---|---|---|\
 @chaos("matrix", runs=2 * len(rows()))
 @contextmanager
 def matrix() -> Generator[Story]:
-    """Each fault with and without a living client; a whole run writes the table in docs/healing.md."""
+    """Each fault with and without a living client; what was played is written into the table of docs/healing.md."""
     with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch)) as env:
         yield _Matrix(rows(), env, Path(scratch))
 
@@ -67,18 +67,16 @@ class _Matrix(Story):
         return [f"{where}: {sentence}: {_told(job, 0)}, {job['note']} ({job['id']})" for sentence in found]
 
     def settle(self) -> Sequence[str]:
-        if (
-            any((row.name, alive) not in self._told for row in self._rows for alive in (True, False))
-            or not DOCS.exists()
-        ):
-            return []
+        """Write the rows that were played into the table; the others stay as they are."""
         text = DOCS.read_text()
-        if HEAD not in text or len(self._rows) < len(rows()):
-            return []
         before, _, after = text.partition(HEAD)
-        rest = after[after.index("\n\n") :] if "\n\n" in after else "\n"
-        lines = [f"| {row.name} | {self._told[row.name, True]} | {self._told[row.name, False]} |" for row in self._rows]
-        DOCS.write_text(before + HEAD + "\n".join(lines) + rest)
+        table, _, rest = after.partition("\n\n")
+        lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
+        for row in self._rows:
+            if (row.name, True) in self._told and (row.name, False) in self._told:
+                lines[row.name] = f"| {row.name} | {self._told[row.name, True]} | {self._told[row.name, False]} |"
+        known = [lines[row.name] for row in ROWS if row.name in lines]
+        DOCS.write_text(f"{before}{HEAD}" + "\n".join(known or [table]) + f"\n\n{rest}")
         return []
 
 

@@ -28,6 +28,7 @@ def decided(allocation: Allocation, number: int = 1) -> Decision:
         ("exit 7", "user", False),
         ("echo working; exit 1", "user", False),
         ("exit 1", "ambiguous", True),
+        ("echo 'srun: error: node5: task 0: Exited with exit code 1' >&2; exit 1", "ambiguous", True),
         (f"{TRACEBACK}; exit 1", "user", False),
         (f"{TRACEBACK}; {NCCL}; exit 1", "user", False),
         (f"{NCCL}; {TRACEBACK}; exit 1", "user", False),

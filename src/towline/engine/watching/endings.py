@@ -11,6 +11,15 @@ from towline.slurm.poll import AttemptFiles
 _NEVER_RAN = frozenset({"no-container", "launch", "check", "spent", "time"})
 """Reasons of ends that leave the job without a code of its own: the command never ran, or was not done."""
 
+_CAUSES = {
+    "NODE_FAIL": "node",
+    "BOOT_FAIL": "node",
+    "PREEMPTED": "preempted",
+    "TIMEOUT": "time",
+    "OUT_OF_MEMORY": "memory",
+}
+"""What Slurm's words for ends mean where nobody in the job had the time to say it."""
+
 _NO_FAILURE = frozenset({"done", "cancelled", "stopped"})
 
 
@@ -40,7 +49,9 @@ def with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
 def with_decision(attempt: Attempt, files: AttemptFiles) -> Attempt:
     """The attempt with the class of its end, and the nodes that were found bad."""
     found = own_decision(files)
-    if found is None or found.cause in _NO_FAILURE:
+    if found is None:
+        return dataclasses.replace(attempt, cause=attempt.cause or _CAUSES.get(attempt.slurm_state, ""))
+    if found.cause in _NO_FAILURE:
         return attempt
     return dataclasses.replace(attempt, cause=found.cause, evidence=found.evidence, bad_nodes=found.nodes)
 

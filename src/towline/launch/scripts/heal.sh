@@ -103,8 +103,10 @@ classify_failure() {
     [ "$tl_class" = user ] || tl_retry=yes
 }
 
+# log_is_empty: but for what srun and slurmstepd tell of every failure.
 log_is_empty() {
-    [ -z "$tl_task$step_roles" ] && [ ! -s "$log.out" ] && [ ! -s "$log.err" ]
+    [ -z "$tl_task$step_roles$step_logs" ] && [ ! -s "$log.out" ] &&
+        ! grep -a -v -q -e '^srun: ' -e '^slurmstepd' -e '^towline: ' "$log.err" 2>/dev/null
 }
 
 # search_logs: what the rules make of the logs and of the end. A task of an array has its logs beside those of the others.
