@@ -208,3 +208,6 @@ def test_a_tag_that_moved_is_another_file(site: Site, lab: Lab) -> None:
     site.towline.environment["TOWLINE_IMAGE_TAGS"] = "reuse"
     reused = site.towline("plan", "--image", image, *GPU, "--", "true")
     assert f"on the cluster: {moved}" in reused.out
+    as_alice(lab, f"touch -d '40 days ago' {moved}")
+    old = site.towline("plan", "--image", image, *GPU, "--", "true")
+    assert f"the file of {image} is 40 days old, and its registry was not asked" in old.out + old.err

@@ -58,3 +58,35 @@ def test_a_file_that_was_not_compared_with_its_registry_is_told() -> None:
     _, _, old = decide(TEXT, found(there()), PROFILE, 40.0 * DAY)
     assert "is 40 days old" in old
     assert decide(TEXT, found(there()), PROFILE, 2.0 * DAY)[2] == ""
+
+
+SHARED = PROFILE.model_copy(update={"image_owners": ("ada",), "image_cache": "/lustre/group/images"})
+
+
+def test_a_file_of_another_user_counts_where_the_profile_names_its_owner() -> None:
+    notes = {"size": "10", "digest": DIGEST, "image": TEXT}
+    hers = CachedImage(name_of(Image.parse(TEXT), "x86_64", DIGEST), 1001, 10, 0, notes, "-rw-r--r--", "ada")
+    planned, check, _ = decide(TEXT, found(hers, manifest=answered(200, DIGEST)), SHARED, 0.0)
+    assert planned
+    assert (planned.ready, planned.owner) == (True, "ada")
+    assert f"is in the cache, made by ada: /lustre/group/images/{hers.name}.sqsh" in check.evidence
+    alone, _, _ = decide(TEXT, found(hers, manifest=answered(200, DIGEST)), PROFILE, 0.0)
+    assert alone
+    assert not alone.ready
+
+
+def test_the_records_of_imports_into_a_shared_cache_are_the_users_own() -> None:
+    """A job starts the script that lies there."""
+    planned, _, _ = decide(TEXT, found(manifest=answered(200, DIGEST)), SHARED, 0.0)
+    assert planned
+    assert planned.place.startswith("/lustre/me/images/for-")
+    other = SHARED.model_copy(update={"image_cache": "/lustre/other/images"})
+    elsewhere, _, _ = decide(TEXT, found(manifest=answered(200, DIGEST)), other, 0.0)
+    assert elsewhere
+    assert elsewhere.place != planned.place
+
+
+def test_it_is_told_when_the_login_host_makes_an_image() -> None:
+    profile = PROFILE.model_copy(update={"import_on": "login"})
+    _, check, _ = decide(TEXT, found(manifest=answered(200, DIGEST)), profile, 0.0)
+    assert check.evidence.startswith("the login host makes /lustre/me/images/")
