@@ -63,9 +63,9 @@ def test_an_allocation_of_two_nodes_begins_when_image_and_data_are_there(site: S
         site.store.put(f"set/part {number}.txt", b"%d\n" % number * 1000)
     source = f"/data=s3://{site.store.bucket}/set"
     run = ("run", *KEYS, "--image", "registry.lab:5000/demo:latest", "--nodes", "2", *GPU, "--input", source)
-    first = site.towline(*run, "--", "sh", "-c", "cat /data/* | wc -l; ls /etc/os-release")
+    first = site.towline(*run, "--", "sh", "-c", "echo $(cat /data/* | wc -l) $(ls /etc/os-release)")
     assert first.code == 0, first
-    assert first.out.split() == ["3000", "/etc/os-release"] * 2
+    assert first.out.splitlines() == ["3000 /etc/os-release"] * 2
     prepared, (allocated,) = site.on("cpu"), site.on("batch")
     assert len(prepared) == 2
     assert all(end <= allocated[0] for _, end in prepared), (prepared, allocated)
