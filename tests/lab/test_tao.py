@@ -76,6 +76,7 @@ RANKS = """
 set -o pipefail
 [[ $BASH_VERSION ]] || exit 1
 echo "$NODE_RANK/$WORLD_SIZE $NUM_GPU_PER_NODE $MASTER_ADDR:$MASTER_PORT" | tee /results/$NODE_RANK
+date >/work/logs/$NODE_RANK
 echo "$PYTHONNOUSERSITE $HF_HOME ${HF_TOKEN:0:3} $LR $(cat /data/set)"
 if [ "$NODE_RANK" = 0 ]; then
     mkdir -p "$TAO_API_RESULTS_DIR/$TAO_JOB_ID/epoch_10"
@@ -108,7 +109,7 @@ def test_a_job_on_two_nodes_with_inputs_outputs_and_hooks(sdk: SlurmSDK, lab: La
         account="research",
         mounts=["/etc/hostname:/host:ro"],
         inputs={"/data": f"lustre://{BASE}-data"},
-        outputs=["/results/"],
+        outputs=["/results/", "/work/logs"],
         hooks={"on_complete": complete, "on_epoch_milestone": passed},
     )
     assert ended(sdk, job.id) == "Complete"
@@ -120,7 +121,8 @@ def test_a_job_on_two_nodes_with_inputs_outputs_and_hooks(sdk: SlurmSDK, lab: La
     assert f"1 {BASE}/.cache/huggingface hf_ 0.1 a set\n" in logs
     results = sdk.get_job_results_dir(job.id)
     assert results == f"lustre://{BASE}/results/{job.id}"
-    assert {"0", "1", "notes.txt"} <= set(sdk.list_path(results))
+    assert {"notes.txt", "results", "work-logs"} <= set(sdk.list_path(results))
+    assert sdk.list_path(f"{results}/results") == sdk.list_path(f"{results}/work-logs") == ["0", "1"]
     assert sdk.get_checkpoints(job.id) == [
         f"{BASE}/jobs/{job.id}/results/{name}" for name in ("model_step_20.pth", "epoch_10")
     ]
@@ -148,7 +150,7 @@ def test_a_failure_is_one_whatever_the_container_says(sdk: SlurmSDK) -> None:
         IMAGE, "[ -z $CUDA_VISIBLE_DEVICES ] && echo no GPUs; exit 124", gpu_count=0, hooks={"on_error": on_error}
     )
     report = '{"status": "FAILURE", "message": "loss is NaN"}'
-    quiet = sdk.create_job(IMAGE, f"echo '{report}' >$TAO_API_RESULTS_DIR/$TAO_JOB_ID/status.json", gpu_count=0)
+    quiet = sdk.create_job(IMAGE, f"echo '{report}' >/out/status.json", gpu_count=0, outputs=["/out"])
     assert ended(sdk, plain.id) == "Error", "124 is a failure like any other"
     assert told.wait(PATIENCE)
     assert failed == [plain.id]

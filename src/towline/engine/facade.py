@@ -7,7 +7,6 @@ from any thread.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -68,12 +67,11 @@ class _Loop:
 
     def begin(self, work: Coroutine[Any, Any, None]) -> Callable[[], None]:
         """Run the coroutine in the background; the result ends it and waits until it has ended."""
-        future = asyncio.run_coroutine_threadsafe(_until_cancelled(work), self._loop)
+        task = self.wait(_begun(work))
 
         def end() -> None:
             if not self.closed:
-                future.cancel()
-                self.wait(asyncio.sleep(0))
+                self.wait(_ended(task))
 
         return end
 
@@ -97,9 +95,13 @@ class _Loop:
         self._loop.close()
 
 
-async def _until_cancelled(work: Coroutine[Any, Any, None]) -> None:
-    with contextlib.suppress(asyncio.CancelledError):
-        await work
+async def _begun(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def _next(source: AsyncIterator[T]) -> T:

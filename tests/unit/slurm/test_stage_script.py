@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,12 @@ import pytest
 
 from tests.unit.slurm.stubs import Ran, Slurm, ended
 from towline.models.errors import ConfigError, PlanRefused, StagingFailed
-from towline.slurm.calls import RequiredPath, Submission, look_call, stage_call
+from towline.slurm.calls import Call, RequiredPath, Submission, look_call, stage_call
 from towline.slurm.commands import sbatch
 from towline.slurm.look import parse_look
 from towline.slurm.parse import SlurmId
 from towline.slurm.submission import Came, ScriptExit, SubmitAnswer, parse_submission, submission_error
+from towline.storage.scripts import script
 
 JOB = "k3q9p0abc"
 TOKEN = f"train-{JOB}-a1"
@@ -244,3 +246,26 @@ def test_an_odd_name_for_a_file_is_refused() -> None:
             stage_call(submission, {name: b""})
     with pytest.raises(ValueError):
         stage_call(submission, {}, [RequiredPath("/a\n/b")])
+
+
+LAYOUT = (
+    f"folder results/work-logs\nlink specs/{JOB}.json ../jobs/{JOB}/job.json\nlink ../outside x\nfolder ../../out\n"
+)
+
+
+def test_a_layout_is_made_below_the_root_and_taken_back_with_the_job(site: Site) -> None:
+    files = {**FILES, "script/layout": LAYOUT.encode()}
+    answer = read(site.slurm.run(stage_call(site.submission(), files), site.where()))
+    assert answer.exit is ScriptExit.OK
+    assert (site.job / "results" / "work-logs").is_dir()
+    assert (site.root / "specs" / f"{JOB}.json").resolve() == site.job / "job.json"
+    (logs,) = (site.root / "slurm-logs").iterdir()
+    assert (logs.name, logs.resolve()) == (f"{TOKEN}-41", site.job / "attempts" / "1")
+    assert not (site.root / "outside").exists()
+    assert not (site.root.parent / "outside").is_symlink()
+    assert not (site.root / "out").exists()
+    shutil.rmtree(site.slurm.state / "job.41")
+    args = (str(site.root), "", f"jobs/{JOB}")
+    assert site.slurm.run(Call("remove", script("remove"), args), site.where()).out == f"removed jobs/{JOB}\n"
+    left = [path for path in site.root.rglob("*") if path.is_symlink() or path.is_file()]
+    assert left == [], "no link leads to nowhere"
