@@ -11,6 +11,7 @@ from towline.container.registry import NGC, machine_of
 from towline.models.image import Image
 from towline.models.units import size
 from towline.slurm.preparation import Preparation
+from towline.slurm.space import parse_space
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
         return Failure(stage, why, 'Set `import_partition` to nodes that have it, or `image_import = "never"`.')
     if stage in ("scratch", "keep") or _SPACE.search("\n".join(found.log)):
         rooms = [_room(end.get(place, "")) for place in ("cache", "scratch")]
+        if limits := parse_space(end.get("limits", "").replace("~", "\n")):
+            rooms += [quota.text for quota in limits.full]
         made = end.get("made", "")
         came = f"it had come to {size(int(made))}" if made.isdecimal() and made != "0" else ""
         why = f"{words or 'it could not be written'}; {', '.join(filter(None, [came, *rooms]))}"

@@ -87,9 +87,14 @@ class Space:
         return "; ".join(found)
 
     @property
+    def full(self) -> tuple[Quota, ...]:
+        """The quotas that are used up, or nearly."""
+        return tuple(quota for quota in self.quotas if quota.free * 20 <= quota.limit)
+
+    @property
     def tightest(self) -> str:
         """What is full or nearly so, for somebody who could not write there; empty when nothing is known to be."""
-        full = [quota.text for quota in self.quotas if quota.free * 20 <= quota.limit]
+        full = [quota.text for quota in self.full]
         if self.free_kib is not None and self.free_kib < _LITTLE_KIB:
             full.append(f"the file system of {self.path} has {amount(self.free_kib)} free")
         if self.free_inodes is not None and self.free_inodes < _LITTLE_INODES:

@@ -65,6 +65,15 @@ def ended(*log: str, stage: str = "import", **end: str) -> Preparation:
             "image_cache",
         ),
         (ended("mv: Disk quota exceeded", stage="keep"), "space", "Disk quota exceeded", "Make room"),
+        (
+            ended(
+                "Write failed because Disk quota exceeded",
+                limits="disk 9 9 9 a b /c~lfs user me /c 2000 0 2000 - 12 0 0 -~",
+            ),
+            "space",
+            "Disk quota exceeded; the quota of user me on /c: 2.0 MiB of 2.0 MiB used",
+            "Make room",
+        ),
         (ended(stage="check"), "not-squashfs", "not a whole squashfs", "again"),
         (ended(stage="no-enroot", host="cpu1"), "no-enroot", "no enroot on cpu1", "import_partition"),
         (ended("[INFO] Extracting image layers...", stage="stopped"), "stopped", "Extracting image layers", "again"),

@@ -10,6 +10,8 @@ umask 077
 . ./imports.sh
 # shellcheck source=src/towline/slurm/scripts/preparing.sh
 . ./preparing.sh
+# shellcheck source=src/towline/slurm/scripts/space.sh
+. ./space.sh
 
 cache=$(target_of "${TOWLINE_JOB_DIR%/imports/*}" "${TOWLINE_JOB_DIR##*/}")
 image_uri='' image_arch='' image_name='' image_notes=''
@@ -27,8 +29,10 @@ patience=60
 fail() {
     [ ! -f "$here/log" ] || cat "$here/log" >&2
     made=$(stat -c %s "$part" 2>/dev/null)
+    limits=$(space "$cache" | tr '\n' '~')
     rm -f "$part"
-    put end "made=${made:-0}" "code=$2" "stage=$1" "cache=$(room "$cache") $cache" "scratch=$(room "${scratch:-/tmp}") ${scratch%/*}" "host=$(uname -n)"
+    put end "made=${made:-0}" "code=$2" "stage=$1" "cache=$(room "$cache") $cache" "scratch=$(room "${scratch:-/tmp}") ${scratch%/*}" \
+        "host=$(uname -n)" "limits=$limits"
     exit "$failed"
 }
 
