@@ -23,6 +23,7 @@ from towline.storage.remote import (
     Access,
     Copy,
     Found,
+    Problem,
     find_call,
     is_remote,
     name_of,
@@ -78,6 +79,7 @@ async def stage_plan(
         return Staged(checks=(_nowhere(profile, facts),))
     access = access_of(spec, profile, secrets)
     asked = await find(session, uris, access)
+    asked = tuple(with_keys_to_come(uri, found, spec, secrets) for uri, found in zip(uris, asked, strict=True))
     decisions = {uri: decide(uri, found, profile, access) for uri, found in zip(uris, asked, strict=True)}
     fetched = [in_job(spec, target, decisions[spec.inputs[target]], directory) for target in spec.fetch]
     before = {
@@ -112,6 +114,15 @@ async def find(session: Session, uris: Sequence[str], access: Access) -> tuple[F
     except ValueError as error:
         why = last_words(outcome.stderr) or str(error)
         raise RemoteFault("the cluster could not be asked for the job's data", why=why, fix="Try again.") from None
+
+
+def with_keys_to_come(uri: str, found: Found, spec: JobSpec, secrets: Mapping[str, Secret]) -> Found:
+    """What a source says to somebody without keys is not its last word when the job has some that are not known yet."""
+    missing = [name for name in secrets_of([uri]) if name in spec.secrets and name not in secrets]
+    if not missing or not found.problem or found.problem.kind not in _SURE:
+        return found
+    why = f"{found.problem.why}; it is asked again with {' and '.join(missing)}"
+    return replace(found, problem=Problem("other", why, found.problem.fix))
 
 
 Decision = tuple[PlannedInput, Check, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from towline.config.profile import ClusterProfile
-from towline.engine.data.preparing import access_of, decide
+from towline.engine.data.preparing import access_of, decide, with_keys_to_come
 from towline.models.plan import Verdict
 from towline.models.secrets import Secret
 from towline.models.spec import JobSpec
@@ -56,6 +56,16 @@ def test_a_source_that_cannot_be_asked_leaves_the_newest_copy_or_the_job_to_ask(
     planned, check, _ = decide(URI, Found(1000, problem=problem), PROFILE, ACCESS)
     assert planned.path.endswith("+unknown/data")
     assert check.verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize(("given", "verdict"), [({}, Verdict.CANNOT_TELL), ({"HF_TOKEN": "x"}, Verdict.FAILS)])
+def test_a_plan_without_the_jobs_keys_does_not_take_a_refusal_for_the_last_word(
+    given: dict[str, str], verdict: Verdict
+) -> None:
+    spec = JobSpec(command=("true",), inputs={"/data": "hf_dataset://org/set"}, secrets=("HF_TOKEN",))
+    refused = Found(1000, problem=problem_of("credentials", "the server answers 401", "hf_dataset://org/set"))
+    found = with_keys_to_come("hf_dataset://org/set", refused, spec, {name: Secret(x) for name, x in given.items()})
+    assert decide("hf_dataset://org/set", found, PROFILE, ACCESS)[1].verdict is verdict
 
 
 def test_a_copy_is_told_from_that_of_another_store() -> None:
