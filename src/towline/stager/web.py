@@ -1,5 +1,6 @@
 """HTTP as the sources need it: keys never follow a redirection, and errors say what they mean."""
 
+import base64
 import http.client
 import netrc
 import os
@@ -7,7 +8,7 @@ import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import IO, Any, Dict, Iterator, Optional
+from typing import Any, Dict, Optional
 
 from towline.stager import problems
 from towline.stager.problems import Problem
@@ -169,16 +170,8 @@ def _size(answer: Answer) -> int:
 
 
 def _netrc(host: str) -> str:
-    import base64
-
     try:
         found = netrc.netrc(os.path.expanduser("~/.netrc")).authenticators(host)
     except (OSError, netrc.NetrcParseError):
         return ""
     return base64.b64encode("{}:{}".format(found[0], found[2]).encode()).decode() if found else ""
-
-
-def lines(stream: "IO[bytes]") -> Iterator[str]:
-    """The text lines of a stream."""
-    for line in stream:
-        yield line.decode("utf-8", "replace").rstrip("\n")

@@ -31,8 +31,6 @@ from towline.storage.remote import (
     secrets_of,
 )
 
-OLD_DAYS = 7
-"""Days after which a copy that is used without asking its source is called old."""
 _SURE = frozenset({"credentials", "not-found", "names"})
 """What a source says that will not be otherwise when a job asks it."""
 
