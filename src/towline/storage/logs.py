@@ -177,7 +177,8 @@ class AttemptSign:
     Attributes:
         number: number of the attempt.
         begun: whether its batch script has started.
-        ended: whether it had written its end before the slices were taken.
+        ended: whether it had written its end before the slices were taken; an array, whether all tasks that began
+            had.
         split: whether its ranks or nodes have files of their own.
     """
 

@@ -143,6 +143,16 @@ def test_every_attempt_tells_how_far_it_is(tmp_path: Path, attempt: Path) -> Non
     assert list(added(read(tmp_path, first=2, last=2))) == ["2/main.out"]
 
 
+def test_of_an_array_it_is_told_when_all_tasks_that_have_begun_have_ended(tmp_path: Path, attempt: Path) -> None:
+    for task, names in ((1, ("start", "end")), (2, ("start",)), (3, ())):
+        (attempt / f"task-{task}").mkdir()
+        for name in names:
+            (attempt / f"task-{task}" / name).write_text("x")
+    assert [each.ended for each in read(tmp_path, tasks={1, 2, 3}).attempts] == [False]
+    (attempt / "task-2" / "end").write_text("x")
+    assert [each.ended for each in read(tmp_path, tasks={1, 2, 3}).attempts] == [True]
+
+
 def test_ranks_nodes_and_tasks_are_chosen(tmp_path: Path, attempt: Path) -> None:
     names = ("main.out", "ranks/0-n1.out", "ranks/1-n2.err", "ranks/11-n2.out", "nodes/0-n1.out", "main-3.out")
     for name in (*names, "task-3/ranks/0-n1.out", "ranks/1-n2.txt", "ranks/1-n2.o;d"):

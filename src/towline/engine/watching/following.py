@@ -142,9 +142,10 @@ class _Watch:
         """Whether the files show that the state must have changed since the queue was asked."""
         attempts = answer.attempts if answer else ()
         # A job that waits for its next start has an end, too.
-        self._end_written = bool(attempts and attempts[-1].ended) and self.record.state is not JobState.PENDING
-        begun, ended = sum(each.begun for each in attempts), sum(each.ended for each in attempts)
-        sign = f"{len(attempts)} {begun} {ended} {self.reader.seen if self.record.tasks else 0}"
+        ended = bool(attempts and attempts[-1].ended and not self.record.tasks)
+        self._end_written = ended and self.record.state is not JobState.PENDING
+        begun, over = sum(each.begun for each in attempts), sum(each.ended for each in attempts)
+        sign = f"{len(attempts)} {begun} {over} {self.reader.seen if self.record.tasks else 0}"
         changed, self._sign = sign != self._sign, sign
         return changed or self._end_written
 

@@ -29,6 +29,13 @@ is_split() {
     return 1
 }
 
+# Whether every task of an array that has begun has ended.
+all_ended() {
+    for task in "$1"/task-*/start; do
+        [ -e "$task" ] && [ -e "${task%/start}/end" ] || return 1
+    done
+}
+
 # Asked before the logs are read: what ended then has its whole log below.
 list=$(echo [0-9]*)
 # shellcheck disable=SC2012  # numbers
@@ -40,7 +47,7 @@ for number in $list; do
     if [ -e "$number$own/start" ] || [ -s "$number/main.out" ] || [ -s "$number/main.err" ]; then
         begun=1 newest=$number
     fi
-    [ ! -e "$number$own/end" ] || ended=1
+    if [ -e "$number$own/end" ] || { [ -z "$own" ] && all_ended "$number"; }; then ended=1; fi
     if is_split "$number"; then split=1; fi
     printf 'attempt %s %s %s %s\n' "$number" "$begun" "$ended" "$split"
 done
