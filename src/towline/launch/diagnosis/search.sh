@@ -137,7 +137,10 @@ function take(file, offset, s, bytes, rule) {
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
     if (strength[rule] == "covers") { covered_file = file; covered_until = offset + reach; return }
     if (class[rule] == "harmless" && strength[rule] != "place") return
-    if (strength[rule] == "general" && file == covered_file && offset <= covered_until) { covered_file = ""; return }
+    if (strength[rule] == "general" && file == covered_file && offset <= covered_until) {
+        if (name[rule] != "traceback") covered_file = ""
+        return
+    }
     if (class[rule] != "harmless") weigh(rule, file, offset, s)
     tell(rule, file, offset, s)
     if (strength[rule] == "general" && (file in size) && offset + bytes + 2 >= size[file] && (rule = last_rule(s))) {

@@ -106,7 +106,7 @@ def hits_of(file: str, text: str) -> Iterator[Hit]:
         if rule and rule.strength == "covers":
             covered = offset + COVERED
         elif rule and rule.kind and rule.strength == "general" and offset <= covered:
-            covered = -1
+            covered = covered if rule.name == "traceback" else -1
         elif rule and (rule.kind or rule.strength == "place"):
             yield Hit(rule, line, file, offset)
             last = rule_of(line, "last") if rule.strength == "general" and not text[at + len(line) :].strip() else None

@@ -160,6 +160,11 @@ def test_of_equal_lines_the_first_failing_ranks_counts(place: Place) -> None:
     assert verdict_of(place.search(Facts()))[8] == "[rank1]: ValueError: echo"
 
 
+def test_a_traceback_that_python_only_tells_of_is_nothing(place: Place) -> None:
+    place.write({"main.err": "Exception ignored in: <x>\nTraceback (most recent call last):\nAttributeError: x\n"})
+    assert verdict_of(place.search(Facts()))[0] == "none"
+
+
 def test_only_the_named_files_are_read(place: Place) -> None:
     place.write({"main-1.err": "KeyError: 1\n", "main-2.err": "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off\n"})
     assert verdict_of(place.search(Facts(), "main-1.err", "main-1.out", "task-1"))[0] == "user"
