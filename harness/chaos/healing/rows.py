@@ -260,7 +260,7 @@ def _neither(play: Play) -> None:
 
 @row("cancelled while pending", "cancelled", (1,))
 def _cancel_pending(play: Play) -> None:
-    play.submit("--begin", "now+1hour")
+    play.submit("--begin", "+1h")
     play.towline("cancel", play.job["id"])
 
 

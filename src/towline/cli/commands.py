@@ -17,6 +17,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "shell": ("towline.cli.inside:shell", "Open a shell inside a running job, or in an allocation of its own."),
     "gpus": ("towline.cli.inside:gpus", "Show what the GPUs of running jobs do."),
     "cancel": ("towline.cli.jobs:cancel", "Cancel jobs for good."),
+    "pause": ("towline.cli.pause:pause", "Hold jobs, or have them stop and wait."),
+    "resume": ("towline.cli.pause:resume", "Let paused jobs go on."),
     "wait": ("towline.cli.jobs:wait", "Wait until jobs have ended; exit with the job's code."),
     "adopt": ("towline.cli.adopt:adopt", "Find your jobs on the cluster and take them over, with their history."),
     "results": ("towline.cli.results:results", "List a job's results, or bring them home."),

@@ -66,6 +66,10 @@ class Job(Protocol):
 
     async def wait(self, timeout: float | None = None) -> JobRecord: ...  # noqa: D102
 
+    async def pause(self) -> JobRecord: ...  # noqa: D102
+
+    async def resume(self) -> JobRecord: ...  # noqa: D102
+
     async def cancel(self) -> JobRecord: ...  # noqa: D102
 
     async def results(self) -> tuple[ResultFile, ...]: ...  # noqa: D102

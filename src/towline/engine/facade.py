@@ -323,6 +323,14 @@ class Job:
         """See `AsyncJob.gather`."""
         return self._loop.wait(self._job.gather(timeout=timeout, partial=partial))
 
+    def pause(self) -> JobRecord:
+        """See `AsyncJob.pause`."""
+        return self._loop.wait(self._job.pause())
+
+    def resume(self) -> JobRecord:
+        """See `AsyncJob.resume`."""
+        return self._loop.wait(self._job.resume())
+
     def cancel(self, *, confirm: bool = True) -> JobRecord:
         """See `AsyncJob.cancel`."""
         return self._loop.wait(self._job.cancel(confirm=confirm))

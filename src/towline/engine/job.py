@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from towline.engine import cancelling, homecoming, mapping
+from towline.engine import cancelling, homecoming, mapping, pausing
 from towline.engine.data import delivering
 from towline.engine.events import Event, LogChunk, NoAnswer, Progress, PullReport, ResultFile, StateChanged
 from towline.engine.inside import entering, holding
@@ -199,6 +199,16 @@ class AsyncJob:
             WaitTimedOut: they were still going then.
         """
         return await mapping.gather(self._session, await self.wait(timeout), partial=partial)
+
+    async def pause(self) -> JobRecord:
+        """Hold the job, or have it stop and wait; see `towline.engine.pausing.pause`."""
+        self.record = await pausing.pause(self._session, self.record)
+        return self.record
+
+    async def resume(self) -> JobRecord:
+        """Let the paused job go on; see `towline.engine.pausing.resume`."""
+        self.record = await pausing.resume(self._session, self.record)
+        return self.record
 
     async def cancel(self, *, confirm: bool = True) -> JobRecord:
         """Cancel the job for good and see that it has ended; a job that has ended stays as it is.

@@ -175,6 +175,12 @@ def again_call(submission: Submission, end: Mapping[str, str], setup: str = "") 
     return Call("again", script("again"), args, {**setup_files(setup), "end": lines.encode()}, survives=True)
 
 
+def pause_call(directory: str, wish: str, slurm: SlurmId, *, waits: bool, resumes: bool, setup: str = "") -> Call:
+    """Pause a job, or let it go on (`wish` is `pause` or `resume`); see `scripts/pause.sh`."""
+    words = ("yes" if waits else "no", "yes" if resumes else "no", slurm.id)
+    return Call("pause", script("pause"), (directory, wish, *words), setup_files(setup))
+
+
 def release_call(ids: Sequence[SlurmId], setup: str = "") -> Call:
     """Let jobs into the queue again that Slurm holds because a node could not start them."""
     return Call("release", script("release"), tuple(each.id for each in ids), setup_files(setup), repeats=True)

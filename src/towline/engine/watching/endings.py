@@ -20,7 +20,7 @@ _CAUSES = {
 }
 """What Slurm's words for ends mean where nobody in the job had the time to say it."""
 
-_NO_FAILURE = frozenset({"done", "cancelled", "stopped"})
+_NO_FAILURE = frozenset({"done", "cancelled", "stopped", "paused"})
 
 
 def own_end(attempt: Attempt, files: AttemptFiles) -> EndRecord | None:

@@ -73,7 +73,9 @@ classify_stop() {
     tl_class=stopped
     tl_words=$(tail -c "+$((tl_err_size + 1))" "$tl_slurm_err" 2>/dev/null | tail -n 200 |
         sed -n "s/.*\*\*\* JOB $SLURM_JOB_ID ON .* CANCELLED AT .* DUE TO \([A-Z ]*[A-Z]\) .*/\1/p" | tail -n 1)
+    [ ! -e "$TOWLINE_JOB_DIR/paused" ] || tl_words=PAUSED
     case $tl_words in
+    PAUSED) tl_class=paused ;;
     'TIME LIMIT') tl_class='time' ;;
     PREEMPTION) [ "$(restarts_now)" != "$restarts" ] || tl_class=preempted ;;
     esac
@@ -220,7 +222,7 @@ decide_next() {
     count_past "$TOWLINE_JOB_DIR" "$number" "$tl_part"
     tl_next=no tl_why=''
     case $tl_class in
-    'done' | cancelled | stopped) ;;
+    'done' | cancelled | stopped | paused) ;;
     *)
         if [ "$tl_retry" = no ]; then
             tl_why=$(words_of_class)

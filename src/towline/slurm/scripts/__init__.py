@@ -14,6 +14,7 @@ ScriptName = Literal[
     "stage",
     "again",
     "release",
+    "pause",
     "adopt",
     "submit",
     "find",

@@ -1,0 +1,35 @@
+#!/bin/sh
+# pause.sh DIR WISH WAITS RESUMES ID: WISH `pause` or `resume`. A job that WAITS (`yes`) is held; one that runs is suspended
+# where the site lets users do that, else one that RESUMES from checkpoints is told to end, put back into the queue and held.
+# Exit codes: 0; 60 it runs, and can be neither suspended nor put back.
+# shellcheck source=src/towline/slurm/scripts/common.sh
+. ./common.sh
+
+scontrol_says() {
+    scontrol "$@" </dev/null >&2
+}
+
+pause() {
+    if [ "$2" = yes ]; then
+        scontrol_says hold "$4"
+        return
+    fi
+    scontrol_says suspend "$4" && return
+    [ "$3" = yes ] || exit 60
+    # The supervisor finds the mark when it is told to end; the pause then costs none of the new starts.
+    printf '' >"$1/paused"
+    scontrol_says requeuehold "$4"
+}
+
+resume() {
+    rm -f "$1/paused"
+    if [ "$2" = yes ]; then scontrol_says release "$4"; else scontrol_says resume "$4"; fi
+}
+
+find_slurm
+tl_dir=$1 tl_wish=$2
+shift 2
+case $tl_wish in
+pause) pause "$tl_dir" "$@" ;;
+*) resume "$tl_dir" "$@" ;;
+esac
