@@ -195,7 +195,8 @@ def test_what_each_call_costs(variables: dict[str, str], monkeypatch: pytest.Mon
             assert sdk.get_job_status(job.id).status in ("Canceling", "Canceled")
             assert ended(sdk, job.id) == "Canceled"
             assert sdk.cancel_job(job.id), "one that is over counts as cancelled"
-    assert counts == {"create_job": 1, "status of both": 1, "logs": 1, "poll": 1, "list_jobs": 0, "cancel": 2}
+    assert counts.pop("status of both") <= 1, "none when the last look was just now"
+    assert counts == {"create_job": 1, "logs": 1, "poll": 1, "list_jobs": 0, "cancel": 2}
     sdk.close()
     assert set(threading.enumerate()) == threads, "nothing is left behind"
 
