@@ -156,7 +156,7 @@ def _controller(play: Play) -> None:
     play.mend("slurmctld-down")
 
 
-@row("slurmdbd is away for two minutes", causes=("node",))
+@row("slurmdbd is away", causes=("node",))
 def _database(play: Play) -> None:
     play.fault("slurmdbd-down")
     play.submit(command=f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ {XID}; }}')
