@@ -115,8 +115,8 @@ log_is_empty() {
 search_logs() {
     write_facts >"$own_dir/facts"
     tl_words=''
-    [ -z "$tl_task" ] || tl_words="main-$tl_task.err main-$tl_task.out"
-    # shellcheck disable=SC2086  # two names
+    [ -z "$tl_task" ] || tl_words="main-$tl_task.err main-$tl_task.out task-$tl_task"
+    # shellcheck disable=SC2086  # three names
     /bin/sh "$TOWLINE_JOB_DIR/script/search.sh" "$TOWLINE_JOB_DIR/script/rules" "$own_dir/facts" 20 67108864 \
         "$attempt_dir" $tl_words 2>/dev/null </dev/null | sed -n 's/^verdict.//p' >"$own_dir/found"
     tl_found='' tl_blame=no
