@@ -10,7 +10,10 @@ from collections.abc import Iterable
 
 from towline.models.values import Json
 
-_NAME = re.compile(r"results/([0-9]+)/return\.json|attempts/[0-9]+/main-([0-9]+)\.out")
+_NAME = re.compile(
+    r"results/([0-9]+)/return\.json|attempts/[0-9]+/(?:main-|task-)([0-9]+)(?:/(?:ranks|nodes)/0-[\w.-]+)?\.out",
+    re.ASCII,
+)
 
 
 def tasks_file(tasks: Iterable[int]) -> bytes:

@@ -20,6 +20,7 @@ from towline.engine.mapping import map_spec, program
 from towline.launch.files import arguments_file, entrypoint
 from towline.models.errors import SpecError
 from towline.models.spec import JobSpec
+from towline.storage.scripts import script
 
 
 def rooted(item: dict[str, Any], power: float = 0.5) -> dict[str, Any]:
@@ -120,6 +121,23 @@ def test_arguments_that_cannot_be_are_refused(fields: dict[str, Any]) -> None:
 def test_items_that_cannot_be_are_refused(items: list[object]) -> None:
     with pytest.raises(SpecError):
         map_spec(countdown, items)
+
+
+def test_what_a_task_wrote_is_gathered_from_its_first_rank_where_ranks_have_logs_of_their_own(tmp_path: Path) -> None:
+    made = {
+        "results/0/return.json": "[1]",
+        "attempts/1/main-1.out": "one\n",
+        "attempts/1/main-2.out": "",
+        "attempts/2/task-2/ranks/0-n1.out": "two\n",
+        "attempts/2/task-2/ranks/1-n1.out": "other\n",
+    }
+    for name, text in made.items():
+        (tmp_path / "job" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "job" / name).write_text(text)
+    (tmp_path / "tasks").write_text("0\n1\n2\n3\n")
+    command = ["sh", "-c", script("gather"), "gather", str(tmp_path / "job")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert parse_gathered(done.stdout) == {0: [1], 1: "one\n", 2: "two\n"}
 
 
 def test_nothing_gathered_is_nothing() -> None:

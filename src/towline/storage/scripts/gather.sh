@@ -1,5 +1,5 @@
 # Send what the tasks of an array have made, as one tar stream: for each task results/<task>/return.json if it is there,
-# else the log of its newest attempt's stdout.
+# else the log of its newest attempt's stdout (of its first rank or node, where these have logs of their own).
 #
 # Arguments: job directory. The file ./tasks has a task's number on each line.
 # Output: a tar stream; empty when there is nothing. Links and devices are left out, for jobs write there.
@@ -13,6 +13,9 @@ while read -r task; do
         newest=1
         while [ -d "attempts/$((newest + 1))/task-$task" ]; do newest=$((newest + 1)); done
         path=attempts/$newest/main-$task.out
+        for own in "attempts/$newest/task-$task/ranks"/0-*.out "attempts/$newest/task-$task/nodes"/0-*.out; do
+            [ ! -f "$own" ] || path=$own
+        done
     fi
     if [ -f "$path" ] && [ ! -h "$path" ]; then printf '%s\n' "$path"; fi
 done <"$tasks" >"$wanted"
