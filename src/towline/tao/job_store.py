@@ -153,6 +153,15 @@ class JobStore:
             )
             return True
 
+    def compare_and_set_job_status(self, job_id: str, expected_statuses: Sequence[str], status: str) -> bool:
+        """Note the status if it is one of the expected ones until now; the result is whether it was."""
+        with self._writing() as db:
+            row = db.execute("SELECT status FROM jobs WHERE job_id = ?", (job_id,)).fetchone()
+            if row is None or row["status"] not in expected_statuses:
+                return False
+            db.execute("UPDATE jobs SET status = ?, updated_at = ? WHERE job_id = ?", (status, now(), job_id))
+            return True
+
     def note_epoch(self, job_id: str, epoch: int) -> None:
         """Note the last epoch that was told as a milestone."""
         with self._writing() as db:

@@ -158,7 +158,7 @@ class JobMonitor:
             return
         status = watched.handler.normalize_status(watched.handler.get_tao_job_status(job_id))
         watched.job.status = status
-        if self._store:
+        if self._store and not hasattr(watched.handler, "keeps_up"):
             self._store.update_job_status(job_id, status)
         if "on_epoch_milestone" in watched.hooks and (ask or status in TERMINAL):
             self._tell_milestones(job_id, watched)

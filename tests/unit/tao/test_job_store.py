@@ -83,6 +83,7 @@ def test_the_word_of_an_end_never_changes() -> None:
         store.create_job("one", status="Pending")
         assert (store.get_job("one") or {})["status"] == "Complete"
         assert not store.update_job_status("two", "Running")
+        assert not store.compare_and_set_job_status("one", ("Running", "Pending"), "Canceling")
         assert store.get_parent_job("one") is None
         assert [row["job_id"] for row in store.list_jobs(status="Complete", limit=1)] == ["one"]
 

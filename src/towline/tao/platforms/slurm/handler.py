@@ -131,12 +131,15 @@ class SlurmHandler:
 
     def note(self, record: JobRecord) -> str:
         """Write down what is known of a job now; the result is TAO's word for it."""
-        row = self._store.get_job(record.id)
-        before = row["status"] if row else ""
-        word = word_of(record, before)
-        if row and word != before:
-            self._store.update_job_status(record.id, word)
-        return word
+        while True:
+            row = self._store.get_job(record.id)
+            before = row["status"] if row else ""
+            word = word_of(record, before)
+            # Another thread may cancel the job meanwhile, or see its end.
+            if not row or word == before or before in TERMINAL:
+                return word
+            if self._store.compare_and_set_job_status(record.id, (before,), word):
+                return word
 
     def known_status(self, job_id: str) -> str:
         """TAO's word for a job as it was last seen, by whichever process; nothing is asked."""
@@ -197,9 +200,10 @@ class SlurmHandler:
             row = self._store.get_job(job_id)
             return bool(row and row["status"] in TERMINAL)
         if not job.record.state.ended:
-            self._store.update_job_status(job_id, "Canceling")
+            record = job.cancel(confirm=False)
             self._seen = (frozenset(), 0.0)
-            self.note(job.cancel(confirm=False))
+            self._store.update_job_status(job_id, "Canceling")
+            self.note(record)
         return True
 
     def delete_results(self, job_id: str) -> bool:
