@@ -60,7 +60,8 @@ def _remember(state: Path, ids: list[str], root: str) -> None:
     for number, slurm_id in enumerate(ids):
         job = f"a{number:08d}"
         attempts = (Attempt(slurm_id=slurm_id),)
-        store.intend(JobRecord(job, NAME, "lab", JobState.PENDING, f"{root}/jobs/{job}", time.time(), attempts), SPEC)
+        created = time.time() - 600
+        store.intend(JobRecord(job, NAME, "lab", JobState.PENDING, f"{root}/jobs/{job}", created, attempts), SPEC)
     store.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from towline.models.array import parse_tasks
 from towline.models.job import Component, JobState
@@ -30,6 +31,7 @@ class PollTarget:
         slurm: Slurm's id, None while it is not known.
         task: number of an array's task, when this is about one; then `slurm` is like `12_3`.
         array: whether `slurm` is an array's, whose tasks are wanted in sum.
+        lazy: whether its files are of no interest while it still waits in the queue.
     """
 
     job_id: str | None
@@ -37,6 +39,7 @@ class PollTarget:
     slurm: SlurmId | None = None
     task: int | None = None
     array: bool = False
+    lazy: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,11 +180,20 @@ class PollAnswer:
 
     def components(self, slurm: SlurmId) -> tuple[Component, ...]:
         """The components of a heterogeneous job, in order; none of any other job."""
-        queue = {row.id: row for (cluster, _), row in self.queue.items() if cluster == slurm.cluster}
-        told = {job_id: each.newest for (cluster, job_id), each in self.accounting.items() if cluster == slurm.cluster}
-        found = {**told, **queue}
-        parts = sorted((int(name.partition("+")[2]), name) for name in found if _is_component(name, slurm.id))
-        return tuple(_component(found[name]) for _, name in parts)
+        found = self._components.get((slurm.cluster, slurm.id), {})
+        return tuple(_component(row) for _, row in sorted(found.items()))
+
+    @cached_property
+    def _components(self) -> Mapping[tuple[str, str], Mapping[int, QueueRow | AccountingRow]]:
+        """Of each heterogeneous job what its components say by their numbers, the queue's word first."""
+        told = ((cluster, row_id, each.newest) for (cluster, row_id), each in self.accounting.items())
+        queue = ((cluster, row_id, row) for (cluster, row_id), row in self.queue.items())
+        found: dict[tuple[str, str], dict[int, QueueRow | AccountingRow]] = {}
+        for cluster, row_id, row in (*told, *queue):
+            base, plus, offset = row_id.partition("+")
+            if plus and offset.isdecimal():
+                found.setdefault((cluster, base), {})[int(offset)] = row
+        return found
 
     def task_rows(self, slurm: SlurmId) -> tuple[tuple[frozenset[int], QueueRow], ...]:
         """The queue's rows about an array, with the numbers of the tasks that each one is about."""
@@ -195,12 +207,12 @@ class PollAnswer:
 
     def asked(self, command: str, slurm: SlurmId) -> Query | None:
         """The query of `squeue` or `sacct` that asked for this job, None when there was none."""
-        return next((query for query in self.queries if _covers(query, command, slurm)), None)
+        return self._asked.get((command, slurm.cluster, slurm.id))
 
-
-def _is_component(row_id: str, job: str) -> bool:
-    base, plus, offset = row_id.partition("+")
-    return base == job and bool(plus) and offset.isdecimal()
+    @cached_property
+    def _asked(self) -> Mapping[tuple[str, str, str], Query]:
+        """The first query of each command for each id."""
+        return {(query.command, query.cluster, each): query for query in reversed(self.queries) for each in query.ids}
 
 
 def _component(row: QueueRow | AccountingRow) -> Component:
@@ -234,11 +246,16 @@ def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] 
     ]
     attempts = [
         f"{_checked(_JOB_ID, target.job_id)} {target.attempt} {'-' if target.task is None else target.task}"
+        f"{_unless_waiting(target)}"
         for target in targets
         if target.job_id is not None
     ]
     wanted = [f"{cluster or '-'} {','.join(ids)}" for cluster, ids in _by_cluster(accounts)]
     return {"queries": _lines(queries), "jobs": _lines(attempts), "accounts": _lines(wanted)}
+
+
+def _unless_waiting(target: PollTarget) -> str:
+    return f" {target.slurm.cluster or '-'}/{target.slurm.id}" if target.lazy and target.slurm else ""
 
 
 def _by_cluster(known: Sequence[SlurmId]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -271,10 +288,6 @@ def parse_poll(stdout: str) -> PollAnswer:
         attempts=_attempts(frames),
         now=next((int(frame.head[1]) for frame in frames if _is_now(frame)), None),
     )
-
-
-def _covers(query: Query, command: str, slurm: SlurmId) -> bool:
-    return query.command == command and query.cluster == slurm.cluster and slurm.id in query.ids
 
 
 def _checked(pattern: re.Pattern[str], text: str) -> str:

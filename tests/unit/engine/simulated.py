@@ -123,7 +123,7 @@ class Cluster:
         return "\n".join([f"@query 0 squeue - {ids}", *rows])
 
     def _files(self, line: str) -> str:
-        job, attempt, task = line.split()
+        job, attempt, task, *_ = line.split()
         slurm = str(int(job[1:]))
         head = f"@job {job} {attempt} {task} yes no 1 no no"
         begun = f"\n@file {job} {attempt} {task} start\n>slurm_id={slurm}" if self._word(slurm) != "PENDING" else ""

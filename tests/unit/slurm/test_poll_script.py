@@ -131,6 +131,18 @@ def test_accounting_that_fails_or_is_off(watch: Watch) -> None:
     assert (query.answered, query.accounting_off) == (True, True)
 
 
+def test_files_of_jobs_that_only_wait_are_looked_at_once_they_do_not_wait_any_more(watch: Watch) -> None:
+    for job, slurm, row in (("j1", 41, "PENDING|1|N/A|N/A|1||Priority"), ("j2", 42, RUNNING)):
+        watch.attempt(job, start=f"slurm_id={slurm}\n")
+        watch.slurm.add(slurm, "a", row)
+    targets = [
+        PollTarget(job, 1, SlurmId(slurm), lazy=True) for job, slurm in (("j1", "41"), ("j2", "42"), ("j3", "43"))
+    ]
+    assert set(watch.poll(*targets).attempts) == {("j2", 1, None), ("j3", 1, None)}
+    watch.slurm.set(squeue_fails=AWAY)
+    assert set(watch.poll(*targets).attempts) == {("j1", 1, None), ("j2", 1, None), ("j3", 1, None)}
+
+
 def test_an_id_that_slurm_has_given_to_somebody_else_is_not_the_jobs(watch: Watch) -> None:
     watch.slurm.add(41, "a", RUNNING, "COMPLETED|0:0|1|2|3|node1")
     (watch.slurm.state / "job.41" / "owner").write_text("4711")

@@ -39,6 +39,9 @@ LOOKS = 1000
 """Forgotten tasks of one array whose own records are read in one poll."""
 
 
+_SETTLED_SECONDS = 300.0
+"""After so long every process that may have submitted a job, too, has left its mark in the job's directory."""
+
 PARTIAL_SECONDS = 60.0
 """The same for facts without what accounting knows, which was away then."""
 
@@ -149,7 +152,17 @@ async def ask(session: Session, targets: Sequence[PollTarget], accounts: Sequenc
 def _target(record: JobRecord) -> PollTarget:
     attempt = record.last
     slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id else None
-    return PollTarget(record.id, attempt.number, slurm, record.task, array=record.tasks is not None)
+    array = record.tasks is not None
+    return PollTarget(record.id, attempt.number, slurm, record.task, array=array, lazy=_only_waits(record))
+
+
+def _only_waits(record: JobRecord) -> bool:
+    """Whether a job's files tell nothing while it waits on: it was seen before, never began, and awaits no import."""
+    last = record.last
+    seen = last.slurm_state == "PENDING" and last.submitted is not None and bool(last.reason)
+    alone = record.task is None and record.tasks is None and len(record.attempts) == 1
+    settled = time.time() - record.created > _SETTLED_SECONDS
+    return seen and alone and settled and not last.reason.startswith("Dependency")
 
 
 async def _learn(

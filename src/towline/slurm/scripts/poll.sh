@@ -3,7 +3,8 @@
 # ./queries has a line `CLUSTER ID,ID,… ARRAY,ARRAY,… WHOSE` for each query (`-` for the cluster that answers by itself, and
 # for no arrays among the ids; WHOSE is `own`, or `any` when jobs of others are asked for, too), ./accounts a line
 # `CLUSTER ARRAY,ARRAY,…` for arrays that accounting is asked for, too. ./jobs has a line `JOB ATTEMPT TASK` for each
-# attempt whose files are wanted (`-` for a job that is no task of an array).
+# attempt whose files are wanted (`-` for a job that is no task of an array), and `CLUSTER/ID` behind it where they are
+# wanted only if the queue does not have it waiting.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
@@ -89,6 +90,7 @@ query() {
     inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
         "--format=$tl_format" "--jobs=$2"
     fold "$3" 4 5
+    awk -F '|' -v at="$1" '$2 == "PENDING" { print at "/" $1 }' ./ask.out >>./waiting
     answer
     if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' ./ask.err; then
         tl_away=$1
@@ -161,6 +163,7 @@ describe() {
 
 # awaited JOB: how the things are doing that are made for a job which has not begun.
 awaited() {
+    [ -f "$tl_dir/script/images" ] || [ -f "$tl_dir/script/inputs" ] || return 0
     needs "$tl_dir" >./needs
     while read -r tl_reference tl_within tl_name; do
         tell_progress "$1" "$tl_reference" "$tl_within/imports/$tl_name"
@@ -195,23 +198,33 @@ show() {
     }' ./shown
 }
 
+# each FUNCTION FILE: calls the function with the words of each line. `read` would take one system call for each byte.
+each() {
+    tl_ifs=$IFS
+    IFS='
+'
+    # shellcheck disable=SC2013 # lines: IFS is a line end here
+    for tl_line in $(cat "$2"); do
+        IFS=$tl_ifs
+        # shellcheck disable=SC2086 # words without blanks and patterns
+        "$1" $tl_line
+    done
+    IFS=$tl_ifs
+}
+
 tl_root=$1 tl_format=$2 tl_fields=$3 tl_away=
 tl_user=$(id -u)
+printf '' >./waiting
 printf '@now %s\n' "$(date +%s)"
 if [ -s ./queries ] || [ -s ./accounts ]; then
     find_slurm
-    while read -r tl_cluster tl_ids tl_arrays tl_of; do
-        query "$tl_cluster" "$tl_ids" "$tl_arrays" "$tl_of"
-    done <./queries
-    while read -r tl_cluster tl_arrays; do
-        account "$tl_cluster" "$tl_arrays"
-    done <./accounts
+    each query ./queries
+    each account ./accounts
 fi
 printf '' >./shown
 tl_most=16384 # bytes of each report
 [ "$(wc -l <./jobs)" -le 50 ] || tl_most=4096
-while read -r tl_job tl_attempt tl_task; do
-    look "$tl_job" "$tl_attempt" "$tl_task"
-done <./jobs
+awk 'FILENAME == ARGV[1] { waits[$0] = 1; next } NF < 4 || !($4 in waits) { print $1, $2, $3 }' ./waiting ./jobs >./due
+each look ./due
 show
 echo @end
