@@ -34,9 +34,9 @@ def test_a_node_fault_goes_on_elsewhere_and_its_node_is_left_out_by_the_next_job
 
 
 def test_a_paused_job_waits_and_goes_on_where_it_was(towline: Terminal) -> None:
-    text = 'r=$TOWLINE_RESULTS_DIR; [ ! -e "$r/c.pt" ] || exit 0; echo >"$r/c.pt"; exec sleep 300'
+    text = 'r=$TOWLINE_RESULTS_DIR; [ ! -e "$r/c.pt" ] || exit 0; echo >"$r/c.pt"; echo begun; exec sleep 300'
     job = towline.submit("--checkpoints", "*.pt", "--", "sh", "-c", text)
-    towline.until(job, lambda each: each["state"] == "running")
+    towline.until(job, lambda _: "begun" in towline("logs", job).out)
     assert towline("pause", job).code == 0
     towline.until(job, lambda each: each["state"] == "pending")
     assert towline("resume", job).code == 0
