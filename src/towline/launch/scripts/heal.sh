@@ -95,6 +95,8 @@ classify_failure() {
     tl_retry=no tl_evidence='' tl_class=none
     search_logs
     if [ "$tl_class" != memory ] && check_again; then return; fi
+    # A command that never ran did nothing wrong; Slurm refuses steps for a moment when a node has just come back.
+    if [ "$reason/$tl_class" = launch/user ]; then tl_class=ambiguous tl_retry=yes; fi
     [ "$tl_class" = none ] || return 0
     tl_class=user tl_retry=no
     case $reason/$job_code in
@@ -167,7 +169,7 @@ check_nodes() {
     rm -rf "$own_dir/checks"
     mkdir "$own_dir/checks" 2>/dev/null || return 0
     within 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
-        /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.log" 2>&1
+        /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.said" 2>&1
     tl_answers=0
     for tl_node in "$own_dir"/checks/*; do
         [ -f "$tl_node" ] || continue
