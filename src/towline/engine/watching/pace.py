@@ -60,6 +60,7 @@ SHORTEST_INTERVAL = 2.0
 _CLOSEST = 0.5  # seconds between two looks, whatever happened
 _CREDIT = 6.0  # looks that may come early before they are counted out
 _FIRST_GROWTH = 3.0
+_GROWTH_OF_ARRAYS = 1.5  # no file of a task is looked at meanwhile, so nothing else tells of their ends
 _SLOWER, _SLOWEST = 1.5, 4.0  # growth in a queue where nothing moves, and how many times the interval that may become
 _AWAY_SECONDS, _BUSY_SECONDS = 60.0, 600.0  # the longest pause while the controller is away, and while it says "busy"
 _LONG, _SHARE = 3.0, 10  # a look that takes more seconds than this may take a tenth of the time
@@ -75,6 +76,7 @@ class Moment:
         waiting: whether every job waits in the queue.
         next_end: seconds until the first walltime is over; None when nothing runs.
         next_start: seconds until Slurm expects the first start; None when it expects none.
+        arrays: whether tasks of an array run.
     """
 
     took: float = 0.0
@@ -82,6 +84,7 @@ class Moment:
     waiting: bool = False
     next_end: float | None = None
     next_start: float | None = None
+    arrays: bool = False
 
 
 class QueuePace:
@@ -144,7 +147,8 @@ class QueuePace:
 
     def _next_gap(self, moment: Moment) -> float:
         if self._gap < self.interval:
-            self._gap = min(self._gap * _FIRST_GROWTH, self.interval)
+            growth = _GROWTH_OF_ARRAYS if moment.arrays else _FIRST_GROWTH
+            self._gap = min(self._gap * growth, self.interval)
         elif moment.waiting and not moment.changed:
             self._gap = min(self._gap * _SLOWER, self.interval * _SLOWEST)
         else:

@@ -265,4 +265,5 @@ def moment_of(before: Iterable[JobRecord], look: observation.Look, took: float) 
         waiting=bool(alive) and all(record.state is JobState.PENDING for record in alive),
         next_end=min((each for each in ends if each > 0), default=None),
         next_start=min((each for each in starts if each > 0), default=None),
+        arrays=any(record.tasks is not None and record.state is JobState.RUNNING for record in alive),
     )
