@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 PATIENCE = 180.0
@@ -36,6 +37,17 @@ class Done:
         return [json.loads(line) for line in self.out.splitlines()]
 
 
+class Process(subprocess.Popen[str]):
+    """A command that does not outlive a test that failed: nobody would end it, and its context manager waits."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
+
+
 @dataclass
 class Terminal:
     """Runs `towline` commands against the lab."""
@@ -47,10 +59,10 @@ class Terminal:
         """The environment of the commands."""
         return {**os.environ, "TOWLINE_STATE_DIR": str(self.state), "TOWLINE_CLUSTER": "lab", **self.environment}
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> Process:
         """Begin a command."""
         pipe = subprocess.PIPE
-        return subprocess.Popen(
+        return Process(
             [*COMMAND, *words], env=self.env(), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
         )
 

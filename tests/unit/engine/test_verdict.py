@@ -165,6 +165,18 @@ def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1)), NOW) == known()
 
 
+def test_a_task_that_was_started_again_keeps_its_own_id() -> None:
+    """Its files tell the array's."""
+    task = dataclasses.replace(known(), task=3, attempts=(Attempt(slurm_id="7_3", task=3),))
+    later = AttemptFiles(present=True, newest=2, claim="7")
+    evidence = Evidence(dataclasses.replace(GOING, claim="7", newest=2), later=(later,))
+    grown = with_new_attempts(task, evidence, NOW)
+    assert [(each.number, each.slurm_id, each.slurm_state) for each in grown.attempts] == [
+        (1, "7_3", "REQUEUED"),
+        (2, "7_3", ""),
+    ]
+
+
 def test_an_attempt_that_the_job_submitted_has_its_own_slurm_job() -> None:
     decision = {"class": "node", "next": "yes", "nodes": "n3", "evidence": "Xid 79"}
     files = dataclasses.replace(RAN, newest=2, decision=decision, start={"nodes": "n3", "time": "5"})

@@ -45,12 +45,16 @@ def with_new_attempts(record: JobRecord, evidence: Evidence, now: float) -> JobR
 
 
 def _identified(last: Attempt, newest: int, files: dict[int, AttemptFiles], task: int | None) -> list[Attempt]:
-    """The attempts with Slurm's ids: what their files say, else that of the one before."""
+    """The attempts with Slurm's ids: what their files say, else that of the one before.
+
+    The files of a task of an array tell the array's id; a task is only ever started again under its own.
+    """
     found: list[Attempt] = []
     slurm = SlurmId("")
     for number in range(last.number, newest + 1):
         attempt = last if number == last.number else Attempt(number, task=task)
-        slurm = slurm_id_of(attempt, files.get(number, AttemptFiles())) or slurm
+        if task is None or number == last.number:
+            slurm = slurm_id_of(attempt, files.get(number, AttemptFiles())) or slurm
         found.append(dataclasses.replace(attempt, slurm_id=slurm.id, slurm_cluster=slurm.cluster))
     return found
 
