@@ -7,8 +7,9 @@ them into `rules.tsv`, one rule a line, with tabs between the columns:
     NAME CLASS WHERE RETRY BLAME STRENGTH PATTERN MEANS ADVICE
 
 CLASS is one of `towline.models.diagnosis.FaultClass`, or `harmless` for lines that look like a fault and are none.
-WHERE is `log` (the lines of log files), `last` (a log's last one), `slurm` or `end` (facts, see below). RETRY is `yes`,
-`no` or `resume`; BLAME is `yes`, `no`, or `alone` for what is a node's fault only if others of the job do not have it.
+WHERE is `log` (the lines of log files), `last` (a log's last one), `quote` (where a text that only tells of faults, as
+a model's samples do, begins or ends), `slurm` or `end` (facts, see below). RETRY is `yes`, `no` or `resume`; BLAME is
+`yes`, `no`, or `alone` for what is a node's fault only if others of the job do not have it.
 STRENGTH says which of several rules knows a line, see `rules.Strength`. PATTERN is an extended regular expression
 (regex(7)) that Python reads in the same way.
 

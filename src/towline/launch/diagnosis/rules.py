@@ -10,8 +10,9 @@ from typing import Literal, TypeVar, get_args
 
 from towline.models.diagnosis import FAULT_CLASSES, FaultClass, Retry
 
-Where = Literal["log", "last", "slurm", "end"]
-"""What a rule looks at: the lines of logs, a log's last line, or facts."""
+Where = Literal["log", "last", "quote", "slurm", "end"]
+"""What a rule looks at: the lines of logs, a log's last line, where a text that only tells of things begins (`covers`)
+or ends, or facts."""
 Blame = Literal["yes", "no", "alone"]
 Strength = Literal["first", "own", "general", "covers", "place", "with"]
 """Which of several rules knows a line: `first` before `own`, `general` where no other does. A harmless line that

@@ -35,7 +35,7 @@ shift 5
 patterns() {
     awk -F '\t' '
         BEGIN { begin = "(^|\r|\033\\[[0-9;]*m)" }
-        $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place") {
+        $3 == "quote" || $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place") {
             pattern = $7
             if (substr(pattern, 1, 1) == "^") pattern = begin substr(pattern, 2)
             gsub(/\(\^\|/, "(^|\r|\033\\[[0-9;]*m|", pattern)
@@ -60,8 +60,8 @@ judge() {
             body[kind, turn] = body[kind, turn] "if(s~" literal($7) ")return " NR "\n"
         }
         END {
-            split("log with last slurm end", kinds, " ")
-            for (i = 1; i <= 5; i++) {
+            split("log with last quote slurm end", kinds, " ")
+            for (i = 1; i <= 6; i++) {
                 print "function " kinds[i] "_rule(s){"
                 for (turn = 1; turn <= 3; turn++) printf "%s", body[kinds[i], turn]
                 print "return 0}"
@@ -132,8 +132,10 @@ function weigh(rule, file, offset, s, rank, better) {
 function take(file, offset, s, bytes, rule) {
     # What counts only beside another line takes no line away.
     if ((rule = with_rule(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
+    # In a text that only tells of faults, such as a model's samples, the command's own errors alone count.
+    if ((rule = quote_rule(s))) quoted_until = strength[rule] == "covers" ? offset + reach : -1
     rule = log_rule(s)
-    if (!rule) return
+    if (!rule || offset <= quoted_until && class[rule] != "user" && class[rule] != "harmless") return
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
     if (strength[rule] == "covers") { covered_file = file; covered_until = offset + reach; return }
     if (class[rule] == "harmless" && strength[rule] != "place") return
@@ -196,6 +198,7 @@ BEGIN {
         file = head[1]
         base = bytewise ? head[2] : 0
         origin = bytewise ? here + length($0) + 1 : here
+        quoted_until = -1
         next
     }
     look(file, here - origin + base, $0)

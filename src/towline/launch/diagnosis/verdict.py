@@ -10,7 +10,7 @@ from towline.launch.diagnosis.rules import Rule, Strength, rules
 from towline.models.diagnosis import Diagnosis, FaultClass, Retry
 
 COVERED = 6000
-"""Bytes behind a line that covers an exception in which that one has to stand."""
+"""Bytes behind a line that covers an exception in which that one has to stand, and that a text told has at most."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,14 @@ def rule_of(text: str, where: str = "log") -> Rule | None:
 
 def hits_of(file: str, text: str) -> Iterator[Hit]:
     """What the rules know of a log's text."""
-    covered, offset, at = -1, 0, 0
+    covered, quoted, offset, at = -1, -1, 0, 0
     beside = [rule for rule in rules() if rule.where == "log" and rule.needs]
     for line in text.split("\n"):
         yield from (Hit(rule, line, file, offset) for rule in beside if rule.regex.search(line))
-        rule = rule_of(line)
+        rule, border = rule_of(line), rule_of(line, "quote")
+        quoted = quoted if not border else offset + COVERED if border.strength == "covers" else -1
+        if rule and rule.kind not in (None, "user") and offset <= quoted:
+            rule = None
         if rule and rule.strength == "covers":
             covered = offset + COVERED
         elif rule and rule.kind and rule.strength == "general" and offset <= covered:

@@ -165,6 +165,14 @@ def test_a_traceback_that_python_only_tells_of_is_nothing(place: Place) -> None:
     assert verdict_of(place.search(Facts()))[0] == "none"
 
 
+def test_a_text_that_only_tells_of_faults_ends_with_its_file(place: Place) -> None:
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    place.write({"main.out": f"--- samples ---\n{xid}", "main.err": NOISE})
+    assert verdict_of(place.search(Facts()))[0] == "none"
+    place.write({"main.err": xid})
+    assert verdict_of(place.search(Facts()))[:4] == ["node", "yes", "no", "xid-hardware"]
+
+
 def test_only_the_named_files_are_read(place: Place) -> None:
     place.write({"main-1.err": "KeyError: 1\n", "main-2.err": "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off\n"})
     assert verdict_of(place.search(Facts(), "main-1.err", "main-1.out", "task-1"))[0] == "user"

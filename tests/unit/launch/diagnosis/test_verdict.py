@@ -64,6 +64,39 @@ def test_a_traceback_that_python_only_tells_of_is_nothing() -> None:
     assert found.kind == "time"
 
 
+XID = "Jan 11 03:12:09 gpu1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=2211, GPU has fallen off the bus.\n"
+SAMPLES = f"--- samples at step 4000 ---\n{XID}KeyError: 'x'\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        (SAMPLES, "user"),
+        (f"{SAMPLES}--- end of samples ---\n{XID}", "node"),
+        (f"{SAMPLES}[rank1]: Traceback (most recent call last):\n{XID}", "node"),
+        (f"{SAMPLES}{'a sample goes on ' * 400}\n{XID}", "node"),
+    ],
+)
+def test_in_a_text_that_only_tells_of_faults_the_commands_own_errors_alone_count(log: str, kind: str) -> None:
+    found = judge(Facts(nodes=("gpu1", "gpu2")), hits_of("main.out", log))
+    assert found is not None
+    assert found.kind == kind
+
+
+def test_an_exception_raised_for_another_one_is_its_echo() -> None:
+    log = (
+        "google.api_core.exceptions.ServiceUnavailable: 503 POST https://x.org\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\nck.CheckpointError: shard 3\n"
+    )
+    found = judge(Facts(), hits_of("main.err", log))
+    assert found is not None
+    assert found.kind == "infrastructure"
+    again = judge(Facts(), hits_of("main.err", f"{log}KeyError: 'x'\n"))
+    assert again is not None
+    assert again.kind == "user"
+
+
 def test_nothing_known_is_no_diagnosis() -> None:
     assert judge(Facts(slurm=("state=COMPLETED",)), hits_of("main.out", "step 3\n")) is None
 
