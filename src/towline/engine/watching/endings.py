@@ -8,8 +8,11 @@ from towline.launch.records import Decision, EndRecord, decision_record, end_rec
 from towline.models.job import Attempt
 from towline.slurm.poll import AttemptFiles
 
-_NEVER_RAN = frozenset({"no-container", "launch", "check", "spent", "time"})
-"""Reasons of ends that leave the job without a code of its own: the command never ran, or was not done."""
+_NEVER_RAN = frozenset({"no-container", "launch", "check", "spent"})
+"""Reasons of ends that leave the job without a code of its own: the command never ran."""
+
+_BY_SIGNAL = 143
+"""What the supervisor writes for a command that ended on the warning before the walltime, without a code to tell."""
 
 _CAUSES = {
     "NODE_FAIL": "node",
@@ -38,8 +41,8 @@ def own_decision(files: AttemptFiles) -> Decision | None:
 
 
 def with_own_code(attempt: Attempt, end: EndRecord) -> Attempt:
-    """The command's code; there is none when the command never ran."""
-    if end.reason in _NEVER_RAN:
+    """The command's code; there is none when the command never ran, or was ended before it was done."""
+    if end.reason in _NEVER_RAN or (end.reason == "time" and end.code == _BY_SIGNAL):
         return dataclasses.replace(attempt, exit_code=None, exit_source="", failed_role=end.role)
     return dataclasses.replace(
         attempt, exit_code=end.code, exit_source="job", failed_rank=end.rank, failed_role=end.role

@@ -3,6 +3,8 @@
 # shellcheck disable=SC2034  # the supervisor reads them
 # Read by the supervisor: how the step went, from the records of its ranks.
 
+by_signal=143
+
 is_number() {
     case $1 in '' | *[!0-9]* | ????????*) return 1 ;; esac
 }
@@ -25,12 +27,14 @@ failed_by_itself() {
 # Reads every rank's record: how many there are, how many say success, how many were told to stop, and the lowest rank
 # that failed by itself.
 read_exits() {
-    recorded=0 succeeded=0 obeyed=0 culprit='' rank=0
+    recorded=0 succeeded=0 obeyed=0 culprit='' tl_own_code='' rank=0
     while [ "$rank" -lt "$step_tasks" ]; do
         if read_exit "$rank"; then
             recorded=$((recorded + 1))
             [ "$code" -ne 0 ] || succeeded=$((succeeded + 1))
             [ "$kind" != signal ] || obeyed=$((obeyed + 1))
+            # One that was told to stop may say something by its code; one that died of the signal does not.
+            if [ -z "$tl_own_code" ] && [ "$code" -ne 0 ] && [ "$code" -lt 128 ]; then tl_own_code=$code; fi
             [ -n "$culprit" ] || ! failed_by_itself "$rank" || culprit=$rank
         fi
         rank=$((rank + 1))
@@ -102,7 +106,7 @@ judge() {
     elif find_culprit; then
         judge_culprit
     elif was_warned; then
-        decide failed 'time' 143
+        decide failed 'time' "${tl_own_code:-$by_signal}"
     else
         judge_step
     fi
