@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import sys
 import tempfile
 import threading
 import time
@@ -137,7 +138,7 @@ class _Follower(Story):
             if digest != self._got[source].sum.hexdigest():
                 found.append(f"{source}: the {self._got[source].size} bytes received are not the file")
         attempts = sorted({source[0] for source in there})
-        print(f"   {self._received} bytes of {len(there)} files and attempts {attempts} were compared")
+        print(f"   {self._received} bytes of {len(there)} files and attempts {attempts} were compared", file=sys.stderr)
         return found
 
     def close(self) -> None:

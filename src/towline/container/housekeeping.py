@@ -119,11 +119,11 @@ def to_prune(images: Sequence[Shelved], *, idle: int | None, keep: int | None) -
 
     Args:
         images: those of the cache.
-        idle: seconds; what was not used for longer goes.
+        idle: seconds; what was not used for so long goes.
         keep: bytes; of the rest those unused the longest go until no more than this is there.
     """
     free = [each for each in images if not each.jobs and each.mine and each.image.notes]
-    gone = [each for each in free if idle is not None and each.idle > idle]
+    gone = [each for each in free if idle is not None and each.idle >= idle]
     left = sum(each.image.size for each in images) - sum(each.image.size for each in gone)
     for each in sorted(free, key=lambda each: each.idle, reverse=True):
         if keep is None or left <= keep:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from towline.engine.staging.trees import whole_tree
@@ -55,4 +56,7 @@ def test_patterns_of_a_folder_count_below_it(repository: Path) -> None:
 @settings(max_examples=30, deadline=None)
 @given(lines=st.lists(st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join), min_size=1, max_size=3))
 def test_any_ignore_file_means_the_same_as_to_git(repository: Path, lines: list[str]) -> None:
+    # git compares what stands before the first wildcard by itself, so that to it `a**/a` is an `a` and then `**/a`;
+    # gitignore(5) has such asterisks as ordinary ones, and so has Towline.
+    assume(not any(re.search(r"[^/*]\*\*+/", line) for line in lines))
     assert_like_git(repository, "\n".join(lines))
