@@ -137,10 +137,12 @@ def test_roles_wait_until_one_listens(allocation: Allocation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shell", "told"), [(WAIT, "it had 1 s"), ("true", "before it ended")], ids=["never", "ended before"]
+    ("shell", "timeout", "told"),
+    [(WAIT, 1, "it had 1 s"), ("true", 60, "before it ended")],
+    ids=["never", "ended before"],
 )
-def test_a_role_that_does_not_get_ready(allocation: Allocation, shell: str, told: str) -> None:
-    place(allocation, role("ctl", shell, ready_port=free_port(), ready_timeout=1), role("work", "echo ran"))
+def test_a_role_that_does_not_get_ready(allocation: Allocation, shell: str, timeout: int, told: str) -> None:
+    place(allocation, role("ctl", shell, ready_port=free_port(), ready_timeout=timeout), role("work", "echo ran"))
     assert allocation.run() == 1
     assert allocation.end() == EndRecord("failed", 1, None, "not-ready", "ctl")
     assert told in allocation.err()
