@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,12 +42,14 @@ class GroupedCommand(click.Command):
                 formatter.write_dl(records)
 
 
+def job_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Everything that describes a job: a file, the options, and the command at the end; the cluster and `--json`."""
+    command = click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
+    return file_option(spec_options(cluster_option(json_option(command(function)))))
+
+
 @click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
-@file_option
-@spec_options
-@cluster_option
-@json_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
+@job_options
 def plan(command: tuple[str, ...], **values: Any) -> None:
     """Show what `towline run` would do with the same arguments; nothing is changed.
 

@@ -13,11 +13,10 @@ from towline.cli.documents import Document, plan_as_dict, print_document, towlin
 from towline.cli.doors import Job, open_engine
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
-from towline.cli.plan import GroupedCommand, look_ahead
-from towline.cli.run import DETACHED_PATIENCE, Manner, read_secrets, send_and_follow
-from towline.cli.spec_input import file_option, read_spec
-from towline.cli.spec_options import spec_options
+from towline.cli.options import CONTEXT, examples, json_option
+from towline.cli.plan import GroupedCommand, job_options, look_ahead
+from towline.cli.run import Manner, read_secrets, send_and_follow, sending_options
+from towline.cli.spec_input import read_spec
 from towline.cli.terminal import clean
 from towline.engine.events import Held
 from towline.engine.redaction import redacted
@@ -36,11 +35,7 @@ _CONFIRMS = examples("towline confirm 0f3a9c51d27be684", "towline confirm 0f3a9c
 
 
 @click.command(cls=GroupedCommand, epilog=_REVIEWS, context_settings={**CONTEXT, "allow_interspersed_args": False})
-@file_option
-@spec_options
-@cluster_option
-@json_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
+@job_options
 def review(command: tuple[str, ...], **values: Any) -> None:
     """Look at everything that a job needs and give it a hash, which `towline confirm` submits.
 
@@ -48,9 +43,9 @@ def review(command: tuple[str, ...], **values: Any) -> None:
     no value is ever shown. The exit status is 65 when something is missing; nothing can be confirmed then.
     """
     spec = read_spec(command, values, values["cluster"])
-    secrets = _seen_secrets(spec, values["secret"])
-    look_ahead(spec, values["secret"])
-    status = run_loop(_review(spec, secrets, values["cluster"], as_json=values["as_json"]))
+    sources = _seen_secrets(spec, values["secret"])
+    secrets = look_ahead(spec, values["secret"])
+    status = run_loop(_review(spec, sources, secrets, values["cluster"], as_json=values["as_json"]))
     if status:
         raise Ended(status)
 
@@ -61,11 +56,18 @@ def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[Secretly, ...]:
     return seen_secrets(sources_for(spec, given), os.environ)
 
 
-async def _review(spec: JobSpec, secrets: Sequence[Secretly], cluster: str | None, *, as_json: bool) -> int:
+async def _review(
+    spec: JobSpec,
+    sources: Sequence[Secretly],
+    secrets: dict[str, str | bytes],
+    cluster: str | None,
+    *,
+    as_json: bool,
+) -> int:
     from towline.engine import reviewing
 
     async with open_engine(cluster) as opened:
-        made, plan = await reviewing.review(opened, spec, secrets)
+        made, plan = await reviewing.review(opened, spec, sources, secrets=secrets)
     lacking = reviewing.missing(made)
     status = PlanRefused.exit_status if plan.failures or lacking else 0
     if as_json:
@@ -119,14 +121,7 @@ def _secret_line(secret: Secretly) -> str:
 
 @click.command(epilog=_CONFIRMS, context_settings=CONTEXT)
 @click.argument("review_hash", metavar="HASH")
-@click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
-@click.option(
-    "--patience",
-    metavar="TIME",
-    callback=seconds,
-    help="Wait so long while Slurm takes no jobs; without end by default, 5m with --detach.",
-)
-@click.option("--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error.")
+@sending_options
 @json_option
 def confirm(review_hash: str, *, detach: bool, patience: float | None, no_input: bool, as_json: bool) -> None:
     """Submit exactly what `towline review` showed, and follow it as `towline run` does.
@@ -138,9 +133,8 @@ def confirm(review_hash: str, *, detach: bool, patience: float | None, no_input:
 
     reviewed = reviewing.find(review_hash)
     given = tuple(secret.option for secret in reviewed.secrets)
-    wait = DETACHED_PATIENCE if patience is None and detach else patience
     manner = Manner(
-        reviewed.cluster, detach, dry_run=False, as_json=as_json, secrets=given, no_input=no_input, patience=wait
+        reviewed.cluster, detach, dry_run=False, as_json=as_json, secrets=given, no_input=no_input, patience=patience
     )
     values = read_secrets(reviewed.spec, manner)
     status = run_loop(_confirm(reviewed, manner, values))
@@ -154,6 +148,6 @@ async def _confirm(reviewed: Review, manner: Manner, secrets: dict[str, str | by
     async with open_engine(reviewed.cluster) as cluster:
 
         def send(told: Callable[[Held], None]) -> Awaitable[Job]:
-            return reviewing.confirm(cluster, reviewed, secrets=secrets, patience=manner.patience, told=told)
+            return reviewing.confirm(cluster, reviewed, secrets=secrets, patience=manner.longest_hold, told=told)
 
         return await send_and_follow(cluster, reviewed.job_id, send, manner)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,11 +17,10 @@ from towline.cli.doors import Cluster, Job, open_cluster_soon
 from towline.cli.follow import follow, say_how_to_come_back
 from towline.cli.guard import Ended
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, json_option, seconds
+from towline.cli.options import CONTEXT, examples, seconds
 from towline.cli.output import StatusLine
-from towline.cli.plan import GroupedCommand, look_ahead, show_plan
-from towline.cli.spec_input import file_option, read_spec
-from towline.cli.spec_options import spec_options
+from towline.cli.plan import GroupedCommand, job_options, look_ahead, show_plan
+from towline.cli.spec_input import read_spec
 from towline.cli.terminal import clean
 from towline.cli.view import JsonView, TextView
 from towline.engine.events import Held
@@ -29,8 +28,6 @@ from towline.models.errors import TowlineError
 from towline.models.job import JobRecord, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from towline.engine.events import Progress
     from towline.models.code import Code
     from towline.models.spec import JobSpec
@@ -59,26 +56,37 @@ class Manner:
     no_input: bool = False
     patience: float | None = None
 
+    @property
+    def longest_hold(self) -> float | None:
+        """Seconds to wait while Slurm takes no jobs; None for ever."""
+        return DETACHED_PATIENCE if self.patience is None and self.detach else self.patience
+
 
 DETACHED_PATIENCE = 300.0
 """Seconds that `--detach` waits for a Slurm that says "later", unless it is told how long."""
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def sending_options(function: F) -> F:
+    """How a job is sent: `--detach`, `--patience` and `--no-input`."""
+    detach = click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
+    patience = click.option(
+        "--patience",
+        metavar="TIME",
+        callback=seconds,
+        help="Wait so long while Slurm takes no jobs; without end by default, 5m with --detach.",
+    )
+    no_input = click.option(
+        "--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error."
+    )
+    return detach(patience(no_input(function)))
+
 
 @click.command(cls=GroupedCommand, epilog=_EXAMPLES, context_settings={**CONTEXT, "allow_interspersed_args": False})
-@file_option
-@spec_options
-@click.option("--detach", "-d", is_flag=True, help="Return after submission; the job's id is printed.")
-@click.option(
-    "--patience",
-    metavar="TIME",
-    callback=seconds,
-    help="Wait so long while Slurm takes no jobs; without end by default, 5m with --detach.",
-)
+@job_options
+@sending_options
 @click.option("--dry-run", is_flag=True, help="Show checks, files, script and command; change nothing.")
-@click.option("--no-input", is_flag=True, help="Never ask for the value of a secret; one that is missing is an error.")
-@cluster_option
-@json_option
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[--] CMD [ARG]...")
 def run(command: tuple[str, ...], **values: Any) -> None:
     """Run a command in a container on the cluster and follow it.
 
@@ -93,7 +101,7 @@ def run(command: tuple[str, ...], **values: Any) -> None:
         values["as_json"],
         values["secret"],
         values["no_input"],
-        DETACHED_PATIENCE if values["patience"] is None and values["detach"] else values["patience"],
+        values["patience"],
     )
     spec = read_spec(command, values, manner.cluster)
     secrets = look_ahead(spec, manner.secrets) if manner.dry_run else read_secrets(spec, manner)
@@ -135,7 +143,7 @@ async def _submit_and_follow(cluster: Cluster, spec: JobSpec, manner: Manner, se
         sending = _Sending(quiet=manner.as_json)
         try:
             return await cluster.submit(
-                spec, plan, secrets=secrets, patience=manner.patience, told=told, progress=sending.take
+                spec, plan, secrets=secrets, patience=manner.longest_hold, told=told, progress=sending.take
             )
         finally:
             sending.end()

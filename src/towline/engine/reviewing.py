@@ -27,20 +27,23 @@ if TYPE_CHECKING:
 _HASH = re.compile(rf"[0-9a-f]{{{HASH_DIGITS}}}")
 
 
-async def review(cluster: AsyncCluster, spec: JobSpec, secrets: Sequence[Secretly] = ()) -> tuple[Review, Plan]:
+async def review(
+    cluster: AsyncCluster, spec: JobSpec, sources: Sequence[Secretly] = (), *, secrets: Secrets | None = None
+) -> tuple[Review, Plan]:
     """Plan a job, look at the cluster, and keep what was found, so that it can be confirmed; nothing is sent.
 
     Args:
         cluster: where it would run.
         spec: the job.
-        secrets: where the values of its secrets are.
+        sources: where the values of its secrets are.
+        secrets: the values as far as they are known, see `AsyncCluster.plan`; none of them is kept.
 
     Raises:
         TowlineError: the cluster could not be asked, or the review cannot be kept.
     """
-    plan = await cluster.plan(spec, look=True)
+    plan = await cluster.plan(spec, look=True, secrets=secrets)
     expires = time.time() + LIFETIME
-    made = Review(plan.job_id, cluster.profile.name, spec, tuple(secrets), parts_of(plan), expires)
+    made = Review(plan.job_id, cluster.profile.name, spec, tuple(sources), parts_of(plan), expires)
     if not plan.failures and not missing(made):
         _keep(made)
     return made, plan
@@ -113,7 +116,7 @@ async def confirm(
                 why=f"A review can be confirmed for {LIFETIME / 60:.0f} minutes.",
                 fix="Run `towline review` again with the job's arguments.",
             )
-        plan = await cluster.plan(reviewed.spec, job_id=reviewed.job_id)
+        plan = await cluster.plan(reviewed.spec, job_id=reviewed.job_id, secrets=secrets)
         if changed := reviewed.differences(plan):
             raise PlanRefused(
                 "the job would not be what was reviewed; nothing was sent",
