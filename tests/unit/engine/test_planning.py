@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.unit.slurm.test_batch import read_directives
 from towline.config.profile import ClusterProfile
-from towline.engine.planning.plans import Staged, make_plan
+from towline.engine.planning.beforehand import Staged
+from towline.engine.planning.plans import make_plan
 from towline.models.errors import SpecError
 from towline.models.plan import PlannedInput
 from towline.models.site import NodeKind, Partition, SiteFacts

@@ -8,7 +8,7 @@ from dataclasses import replace
 from towline.config.profile import ClusterProfile
 from towline.engine.data.program import program
 from towline.engine.outcomes import check_ending, last_words
-from towline.engine.planning.plans import AS_IT_IS, Staged
+from towline.engine.planning.beforehand import AS_IT_IS, Staged
 from towline.engine.session import Session
 from towline.launch.files import secrets_file
 from towline.models.errors import RemoteFault

@@ -10,10 +10,10 @@ from towline.container.cache import CachedImage, Found, find_call, name_of, pars
 from towline.container.reference import registry_form
 from towline.container.registry import Manifest
 from towline.engine.outcomes import check_ending, last_words
+from towline.engine.planning.beforehand import AS_THEY_ARE, Prepared
 from towline.engine.planning.checks import asked_partitions
 from towline.engine.planning.containers import runtime_of
 from towline.engine.planning.defaults import fill_in, with_preset
-from towline.engine.planning.plans import AS_THEY_ARE, Prepared
 from towline.engine.registry import problem
 from towline.engine.session import Session
 from towline.models.errors import RemoteFault
