@@ -134,23 +134,24 @@ class OpenSSH:
     @asynccontextmanager
     async def lend(self, line: str) -> AsyncGenerator[tuple[str, ...], None]:
         """A channel for a program of this machine; see `Lends`."""
-        master = self._masters[self.host]
-        try:
-            await master.ready()
-        except LoginFailed as failed:
-            raise Unreachable(f"{self.host} could not be reached", why=str(failed)) from None
-        async with self._slots[self.host], self._pools[self.host].place(self._slots[self.host].limit):
+        async with self._place() as master:
             yield master.command(secrets.token_hex(16), line)
 
     async def hand_over(self, line: str, *, terminal: bool) -> int:
         """A channel for the user of this process; see `HandsOver`."""
+        async with self._place() as master:
+            return await attended(master.command(secrets.token_hex(16), line, terminal=terminal))
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncGenerator[Master, None]:
+        """The connection to the host that is in use, with room for one more channel on it."""
         master = self._masters[self.host]
         try:
             await master.ready()
         except LoginFailed as failed:
             raise Unreachable(f"{self.host} could not be reached", why=str(failed)) from None
         async with self._slots[self.host], self._pools[self.host].place(self._slots[self.host].limit):
-            return await attended(master.command(secrets.token_hex(16), line, terminal=terminal))
+            yield master
 
     async def close(self) -> None:
         """End the kept channels, and the connections that were made not to stay."""
