@@ -23,7 +23,7 @@ from towline.engine.redaction import redacted
 from towline.models.errors import PlanRefused
 
 if TYPE_CHECKING:
-    from towline.engine.planning.review import Review, Secretly
+    from towline.engine.planning.review import Review, SeenSecret
     from towline.models.plan import Plan
     from towline.models.spec import JobSpec
 
@@ -50,7 +50,7 @@ def review(command: tuple[str, ...], **values: Any) -> None:
         raise Ended(status)
 
 
-def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[Secretly, ...]:
+def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[SeenSecret, ...]:
     from towline.engine.submitting.secret_sources import seen_secrets, sources_for
 
     return seen_secrets(sources_for(spec, given), os.environ)
@@ -58,7 +58,7 @@ def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[Secretly, ...]:
 
 async def _review(
     spec: JobSpec,
-    sources: Sequence[Secretly],
+    sources: Sequence[SeenSecret],
     secrets: dict[str, str | bytes],
     cluster: str | None,
     *,
@@ -112,7 +112,7 @@ def _text(made: Review, plan: Plan, lacking: Sequence[str]) -> str:
     return redacted("\n".join(lines))
 
 
-def _secret_line(secret: Secretly) -> str:
+def _secret_line(secret: SeenSecret) -> str:
     words = {True: "ok", False: "fails", None: "cannot-tell"}[secret.present]
     fix = f"  fix: {_secret_fix(secret.name)}" if secret.present is False else ""
     source = f" from {secret.source}" if secret.source else ""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from towline.config.paths import state_dir
-from towline.engine.planning.review import HASH_DIGITS, LIFETIME, Review, Secretly, parts_of
+from towline.engine.planning.review import HASH_DIGITS, LIFETIME, Review, SeenSecret, parts_of
 from towline.models.errors import ConfigError, NotFound, PlanRefused, UsageError, WaitTimedOut
 from towline.models.job import JobState
 from towline.models.plan import Plan
@@ -28,7 +28,7 @@ _HASH = re.compile(rf"[0-9a-f]{{{HASH_DIGITS}}}")
 
 
 async def review(
-    cluster: AsyncCluster, spec: JobSpec, sources: Sequence[Secretly] = (), *, secrets: Secrets | None = None
+    cluster: AsyncCluster, spec: JobSpec, sources: Sequence[SeenSecret] = (), *, secrets: Secrets | None = None
 ) -> tuple[Review, Plan]:
     """Plan a job, look at the cluster, and keep what was found, so that it can be confirmed; nothing is sent.
 

@@ -80,6 +80,7 @@ def test_the_version(towline: Towline) -> None:
         (["logs", "x", "--tail", "-1"], "--tail"),
         (["--nonsense"], "--nonsense"),
         (["results"], "JOB"),
+        (["images"], "ls, prune, pull"),
     ],
 )
 def test_usage_errors_are_64_with_a_way_out(towline: Towline, args: list[str], says: str) -> None:

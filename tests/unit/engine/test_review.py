@@ -9,12 +9,12 @@ import pytest
 
 from tests.unit.engine.test_planning import FACTS, JOB, PROFILE
 from towline.engine.planning.plans import make_plan
-from towline.engine.planning.review import Review, Secretly, parts_of
+from towline.engine.planning.review import Review, SeenSecret, parts_of
 from towline.engine.submitting.secret_sources import Source, seen_secrets
 from towline.models.plan import Plan, PlannedImage
 from towline.models.spec import JobSpec
 
-SECRETS = (Secretly("HF_TOKEN", "file:~/token", True), Secretly("KEY", "", None))
+SECRETS = (SeenSecret("HF_TOKEN", "file:~/token", True), SeenSecret("KEY", "", None))
 
 
 def spec(**fields: Any) -> JobSpec:

@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class Secretly:
+class SeenSecret:
     """Where the value of one secret is; never the value.
 
     Attributes:
@@ -56,7 +56,7 @@ class Review:
     job_id: str
     cluster: str
     spec: JobSpec
-    secrets: tuple[Secretly, ...]
+    secrets: tuple[SeenSecret, ...]
     parts: Mapping[str, str]
     expires: float
 
@@ -101,7 +101,7 @@ class Review:
                 job_id=str(found["job_id"]),
                 cluster=str(found["cluster"]),
                 spec=JobSpec.model_validate(found["spec"]),
-                secrets=tuple(Secretly(*each) for each in found["secrets"]),
+                secrets=tuple(SeenSecret(*each) for each in found["secrets"]),
                 parts={str(name): str(value) for name, value in found["parts"].items()},
                 expires=float(found["expires"]),
             )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from towline.config.tao import read_tao_secret
-from towline.engine.planning.review import Secretly
+from towline.engine.planning.review import SeenSecret
 from towline.engine.submitting.secrets import take_secrets
 from towline.models.errors import ConfigError, UsageError
 from towline.models.spec import JobSpec
@@ -126,14 +126,14 @@ def look_ahead(spec: JobSpec, sources: Iterable[Source], env: Mapping[str, str])
     return values
 
 
-def seen_secrets(sources: Iterable[Source], env: Mapping[str, str]) -> tuple[Secretly, ...]:
+def seen_secrets(sources: Iterable[Source], env: Mapping[str, str]) -> tuple[SeenSecret, ...]:
     """Whether each value is there, without asking a person or the desktop; no value is kept.
 
     Args:
         sources: where the values are.
         env: the variables of this process.
     """
-    return tuple(Secretly(source.name, source.words, _is_present(source, env)) for source in sources)
+    return tuple(SeenSecret(source.name, source.words, _is_present(source, env)) for source in sources)
 
 
 def _is_present(source: Source, env: Mapping[str, str]) -> bool | None:
