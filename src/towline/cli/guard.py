@@ -122,7 +122,9 @@ def _usage_error(error: click.ClickException) -> UsageError:
     command = context.command_path if context else "towline"
     if context and isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(context.command, click.Group):
         choice = ", ".join(context.command.list_commands(context))
-        return UsageError(f"{command} needs to be told what", fix=f"Write one of these behind it: {choice}.")
+        return UsageError(
+            f"{command} needs to be told what", fix=f"Write one of these behind it: {choice}. See {command} --help."
+        )
     return UsageError(error.format_message(), fix=f"See {command} --help.")
 
 
