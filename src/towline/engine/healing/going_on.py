@@ -139,7 +139,10 @@ async def _released(session: Session, record: JobRecord) -> JobRecord:
     count = sum(each.kind is EventKind.HEALING and each.details.get("action") == "released" for each in told)
     if spec.restart == "never" or count >= spec.retries:
         return record
-    outcome = await session.call(release_call([SlurmId(attempt.slurm_id)], session.profile.setup))
+    try:
+        outcome = await session.call(release_call([SlurmId(attempt.slurm_id)], session.profile.setup))
+    except TowlineError:  # the next poll tries again; what this one has learnt of other jobs is kept
+        return record
     if outcome.ending is not Ending.DONE or outcome.exit_code:
         return record
     session.store.tell(record, EventKind.HEALING, {"action": "released", "cause": "node", "exclude": ""})
