@@ -41,6 +41,7 @@ from towline.engine.store import Store
 from towline.engine.submitting import submission
 from towline.engine.submitting.secrets import known_secrets, take_secrets
 from towline.engine.watching import observation, reading, streams
+from towline.engine.watching.poller import Poller
 from towline.engine.watching.streams import Snapshot
 from towline.models.code import Code
 from towline.models.errors import SlurmRefused, SlurmUnavailable, TowlineError
@@ -328,7 +329,7 @@ class AsyncCluster:
 
     async def close(self) -> None:
         """End what this object started."""
-        self._session.poller.close()
+        self._session.part(Poller).close()
         await self._session.remote.close()
         self._session.store.close()
 

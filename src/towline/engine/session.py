@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 from towline.config.profile import ClusterProfile
 from towline.engine.store import Store
 from towline.remote.base import Operation, Outcome, Remote, Sink
 from towline.slurm.calls import Call
 
-if TYPE_CHECKING:
-    from towline.engine.watching.poller import Poller
+Part = TypeVar("Part")
 
 CALL_SECONDS = 120.0
 """Time limit of one script; a controller that is away takes about 9 s to fail each query."""
@@ -25,13 +24,13 @@ class Session:
     profile: ClusterProfile
     remote: Remote
     store: Store
+    _parts: dict[Callable[[Session], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @cached_property
-    def poller(self) -> Poller:
-        """This process's part in looking at the cluster's jobs."""
-        from towline.engine.watching.poller import Poller
-
-        return Poller(self)
+    def part(self, kind: Callable[[Session], Part]) -> Part:
+        """The one object of a kind that all operations of this session share; made when it is first asked for."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
+        return cast("Part", self._parts[kind])
 
     async def run(self, operation: Operation, *, sink: Sink | None = None) -> Outcome:
         """Run an operation on the cluster."""

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from towline.engine.events import Event, LogChunk, NoAnswer, StateChanged
 from towline.engine.session import Session
 from towline.engine.watching.pace import pace_of_end, pace_of_files
-from towline.engine.watching.poller import Interest
+from towline.engine.watching.poller import Interest, Poller
 from towline.engine.watching.reading import ALL, LogReader
 from towline.models.errors import NotFound, OutcomeUnknown, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord, JobState
@@ -52,7 +52,7 @@ async def follow(
         UsageError: the job has no such log.
     """
     reader = LogReader(session, record, choice, tail, max(record.last.number, 1))
-    with session.poller.following(record) as interest:
+    with session.part(Poller).following(record) as interest:
         watch = _Watch(session, interest, reader, logs)
         while not watch.finished:
             try:
@@ -151,7 +151,7 @@ class _Watch:
 
     async def _take_turn(self, *, soon: bool) -> AsyncIterator[Event]:
         before = self.record
-        self.record = await self.session.poller.turn(self._interest, soon=soon)
+        self.record = await self.session.part(Poller).turn(self._interest, soon=soon)
         if self.record != before:
             yield StateChanged(self.record)
 

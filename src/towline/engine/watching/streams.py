@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from towline.engine.session import Session
 from towline.engine.watching import observation
+from towline.engine.watching.poller import Poller
 from towline.engine.watching.waiting import PASSING
 from towline.models.event import JobEvent
 from towline.models.job import JobRecord
@@ -57,7 +58,7 @@ async def events(
         for event in _written(session, ids, after):
             yield event
         return
-    with session.poller.attending(interval):
+    with session.part(Poller).attending(interval):
         over = False
         while not over:
             over = ids is not None and all(_has_ended(session, job_id) for job_id in ids)
@@ -66,7 +67,7 @@ async def events(
                 yield event
             if not over:
                 await _keep_up(session)
-                await asyncio.sleep(session.poller.pause())
+                await asyncio.sleep(session.part(Poller).pause())
 
 
 def _written(session: Session, ids: Sequence[str] | None, after: int) -> list[JobEvent]:
@@ -97,7 +98,7 @@ async def lists(
         interval: seconds between two looks at the queue; the profile's when not given.
     """
     shown: tuple[JobRecord, ...] | None = None
-    with session.poller.attending(interval):
+    with session.part(Poller).attending(interval):
         while True:
             await _keep_up(session)
             records = session.store.jobs(session.profile.name, everything=everything)
@@ -106,7 +107,7 @@ async def lists(
                 yield records
             if not records and not everything:
                 return
-            await asyncio.sleep(session.poller.pause())
+            await asyncio.sleep(session.part(Poller).pause())
 
 
 async def snapshots(session: Session, jobs: Sequence[JobRecord], every: float) -> AsyncIterator[Snapshot]:
@@ -119,10 +120,10 @@ async def snapshots(session: Session, jobs: Sequence[JobRecord], every: float) -
     """
     known = {job.reference: job for job in jobs}
     open_ones = list(known)
-    with session.poller.attending(every):
+    with session.part(Poller).attending(every):
         while open_ones:
             trouble = await _look(session, known)
-            now, heard = time.time(), session.poller.heard
+            now, heard = time.time(), session.part(Poller).heard
             for reference in tuple(open_ones):
                 record = known[reference]
                 if record.state.ended:
@@ -135,7 +136,7 @@ async def snapshots(session: Session, jobs: Sequence[JobRecord], every: float) -
 async def _pass(session: Session, known: dict[str, JobRecord], open_ones: Sequence[str], until: float) -> None:
     """Wait until the next time; the end of all jobs ends it sooner."""
     while (left := until - time.time()) > 0:
-        await asyncio.sleep(min(left, max(1.0, session.poller.pause())))
+        await asyncio.sleep(min(left, max(1.0, session.part(Poller).pause())))
         await _keep_up(session)
         _read(session, known)
         if all(known[reference].state.ended for reference in open_ones):
@@ -162,7 +163,7 @@ def _read(session: Session, known: dict[str, JobRecord]) -> None:
 
 async def _keep_up(session: Session) -> str:
     try:
-        await session.poller.keep_up()
+        await session.part(Poller).keep_up()
     except PASSING as error:
         return error.why or error.what
     return ""

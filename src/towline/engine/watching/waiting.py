@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from towline.engine.events import NoAnswer, StateChanged
 from towline.engine.session import Session
+from towline.engine.watching.poller import Poller
 from towline.models.errors import OutcomeUnknown, RemoteFault, SlurmUnavailable, TowlineError, Unreachable, WaitTimedOut
 from towline.models.job import JobRecord
 
@@ -30,11 +31,11 @@ async def changes(
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: there was no answer for `patience` seconds.
     """
     heard, silent = time.monotonic(), False
-    with session.poller.following(record, files=True, interval=interval) as interest:
+    with session.part(Poller).following(record, files=True, interval=interval) as interest:
         while not record.state.ended:
             before = record
             try:
-                record = await session.poller.turn(interest)
+                record = await session.part(Poller).turn(interest)
                 heard, silent = time.monotonic(), False
             except PASSING as error:
                 _check_patience(error, time.monotonic() - heard, patience)
@@ -44,7 +45,7 @@ async def changes(
             if record != before:
                 yield StateChanged(record)
             if not record.state.ended:
-                await asyncio.sleep(session.poller.pause())
+                await asyncio.sleep(session.part(Poller).pause())
 
 
 def _check_patience(error: TowlineError, seconds: float, patience: float | None) -> None:
