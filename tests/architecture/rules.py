@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "launch": frozenset({"models", "slurm"}),
     "engine": frozenset(DOMAIN) - {"engine"},
     "stager": frozenset(),
+    "runner": frozenset({"stager"}),
     "tao": frozenset(DOMAIN),
     "cli": frozenset({"models", "engine", "tao", "lab"}),
     "lab": frozenset({"models", "config"}),
@@ -34,7 +35,7 @@ PURE = frozenset({"models", "slurm", "container", "storage", "launch"})
 """Rooms of values in, values or text out."""
 
 ONLY_IN: dict[str, frozenset[str]] = {
-    "subprocess": frozenset({"remote", "lab", "stager"}),
+    "subprocess": frozenset({"remote", "lab", "stager", "runner"}),
     "pty": frozenset({"remote", "lab"}),
     "sqlite3": frozenset({"engine", "tao"}),
     "pydantic": frozenset({"models", "config", "tao"}),
