@@ -147,6 +147,30 @@ def test_results_go_away_once_the_job_has_succeeded(site: Site) -> None:
     assert "towline results JOB --pull" in here.err
 
 
+def test_each_task_of_an_array_has_its_own_place_for_results(site: Site) -> None:
+    kept = f"{site.place}/kept"
+    outputs = ("--output", f"model=s3://{site.store.bucket}/sweep", "--output", f"log.txt={kept}")
+    command = (
+        'cd "$TOWLINE_RESULTS_DIR" && mkdir model && echo $SLURM_ARRAY_TASK_ID | tee model/w >log.txt; '
+        "exit $((SLURM_ARRAY_TASK_ID == 4 ? 3 : 0))"
+    )
+    job = site.towline.submit(
+        "--array", "1,4-5", *KEYS, "--time", "2m", "--partition", "cpu", *outputs, "--", "sh", "-c", command
+    )
+    assert site.towline("wait", job).code == 3
+    words: list[str] = []
+
+    def told() -> bool:
+        words.append(site.towline("results", "--json", job).json["results"][0]["outputs"])
+        return "taken to" in words[-1] and "will be" not in words[-1] and "are being" not in words[-1]
+
+    until(told, 60, "the delivery")
+    assert f"were taken to s3://{site.store.bucket}/sweep/TASK/, {kept}/TASK/" in words[-1]
+    assert "those of 1 tasks that did not succeed stay (4)" in words[-1]
+    assert [site.store.get(f"sweep/{task}/w") for task in (1, 5)] == [b"1\n", b"5\n"]
+    assert as_alice(site.lab, f"cd {kept} && grep -r '' | sort").split() == ["1/log.txt:1", "5/log.txt:5"]
+
+
 def test_a_file_comes_over_https(site: Site) -> None:
     folder = web_folder(site.lab.paths) / site.store.bucket
     folder.mkdir()

@@ -225,8 +225,8 @@ class AsyncJob:
 
     async def delivery(self) -> str:
         """A sentence about the outputs that go elsewhere once the job has succeeded; empty when it has none."""
-        outputs = self._session.store.spec(self.record.id).outputs
-        return delivering.told(await delivering.delivery(self._session, self.record), outputs) if outputs else ""
+        places = delivering.places(self._session.store.spec(self.record.id), self.record.task)
+        return delivering.told(await delivering.delivery(self._session, self.record), places) if places else ""
 
     async def pull_results(
         self, dest: Path, *, only: Sequence[str] = (), progress: Callable[[Progress], None] | None = None

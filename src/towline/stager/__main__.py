@@ -2,7 +2,7 @@
 
 ask <URIS                           a line for each fact of each line of stdin, in the order of the lines
 bring URI FOLDER VERSION PROGRESS TOOLS [MOST]
-send SOURCE URI
+send RESULTS OUTPUTS [TASKS]                  see `towline.stager.send.destinations`
 
 VERSION is `-` when it is not known, MOST the bytes that there may be (`-` for any number), TOOLS a list of programs
 with commas, or `fsspec`. Keys are in variables only.
@@ -20,7 +20,7 @@ from towline.stager.bring import Bringing, Meter, line_of, replace
 from towline.stager.hub import Hub
 from towline.stager.problems import Problem, of_system
 from towline.stager.s3 import S3
-from towline.stager.send import send
+from towline.stager.send import destinations, send_all
 from towline.stager.source import Found, Source
 from towline.stager.web import Web
 
@@ -139,8 +139,7 @@ def main(argv: Sequence[str]) -> int:
         elif argv[0] == "bring":
             bring(argv[1], argv[2], argv[3], argv[4], argv[5].split(","), os.environ, *argv[6:7])
         else:
-            files, size = send(argv[1], argv[2], os.environ)
-            print("[INFO] sent {} files, {} bytes to {}".format(files, size, argv[2]))
+            send_all(destinations(*argv[1:4]), os.environ)
     except Problem as problem:
         print("[ERROR] {}: {}".format(problem.kind, problem.text), flush=True)
         return 1

@@ -3,18 +3,65 @@
 import concurrent.futures
 import hashlib
 import os
-import shutil
 import time
-from typing import Iterator, List, Mapping, Optional, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 from xml.etree import ElementTree
 
-from towline.stager.problems import Problem, of_system
+from towline.stager.copying import copy_all
+from towline.stager.problems import Problem
 from towline.stager.s3 import PART, Client, store_of
+from towline.stager.trees import files_of
 from towline.stager.web import Answer
 
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before a request that was not answered is sent again."""
 _AT_A_TIME = 8
+
+
+def destinations(results: str, outputs: str, tasks: str = "") -> List[Tuple[str, str]]:
+    """What is taken where, as pairs of a path and a URI.
+
+    Args:
+        results: the directory of the job's results.
+        outputs: a file with two lines for each output: the URI, and the path below the results.
+        tasks: a file with the numbers of an array's tasks, one a line: task 3 has its results in `3` of the directory,
+            and its place in `3` below the URI. Empty for any other job.
+    """
+    lines = _lines(outputs)
+    pairs = [(path, uri) for uri, path in zip(lines[::2], lines[1::2])]  # noqa: B905  Python 3.6
+    if not tasks:
+        return [(os.path.join(results, path), uri) for path, uri in pairs]
+    return [
+        (os.path.join(results, task, path), "{}/{}/".format(uri.rstrip("/"), task))
+        for task in _lines(tasks)
+        for path, uri in pairs
+    ]
+
+
+def _lines(path: str) -> List[str]:
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().split("\n")[:-1]
+
+
+def send_all(wanted: Sequence[Tuple[str, str]], env: Mapping[str, str]) -> None:
+    """Send what is there; one that the job has not made is told, and keeps nothing else back.
+
+    Raises:
+        Problem: something could not be sent, or is not there.
+    """
+    missing: List[Problem] = []
+    for source, uri in wanted:
+        try:
+            files, size = send(source, uri, env)
+            print("[INFO] sent {} files, {} bytes to {}".format(files, size, uri), flush=True)
+        except Problem as problem:
+            if problem.kind != "not-found" or os.path.lexists(source):
+                raise
+            print("[WARN] {}".format(problem.text), flush=True)
+            missing.append(problem)
+    if missing:
+        more = " and {} more".format(len(missing) - 1) if missing[1:] else ""
+        raise Problem("not-found", missing[0].text + more)
 
 
 def send(source: str, uri: str, env: Mapping[str, str]) -> Tuple[int, int]:
@@ -29,7 +76,7 @@ def send(source: str, uri: str, env: Mapping[str, str]) -> Tuple[int, int]:
     if not os.path.lexists(source):
         raise Problem("not-found", "{}: the job has made nothing of that name".format(source))
     if uri.startswith("/"):
-        return _copy(source, uri)
+        return copy_all(source, uri)
     scheme, _, rest = uri.partition("://")
     if scheme not in ("s3", "gs"):
         raise Problem("tool", "{}: nothing can be sent there".format(uri))
@@ -37,22 +84,11 @@ def send(source: str, uri: str, env: Mapping[str, str]) -> Tuple[int, int]:
     client = Client(store_of(scheme, env))
     if os.path.isfile(source) and (not key or key.endswith("/")):
         key += os.path.basename(source)
-    wanted = [(path, "/".join(filter(None, [key.rstrip("/"), below]))) for path, below in _files(source)]
+    wanted = [(path, "/".join(filter(None, [key.rstrip("/"), below]))) for path, below in files_of(source)]
     with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
         futures = [pool.submit(put, client, bucket, target, path) for path, target in wanted]
         sizes = [future.result() for future in futures]
     return len(sizes), sum(sizes)
-
-
-def _files(source: str) -> Iterator[Tuple[str, str]]:
-    """Every plain file with its path below the source; a job's links and devices are not followed."""
-    if os.path.isfile(source) and not os.path.islink(source):
-        yield source, ""
-    for folder, _, names in os.walk(source):
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and not os.path.islink(path):
-                yield path, os.path.relpath(path, source)
 
 
 def put(client: Client, bucket: str, key: str, path: str) -> int:
@@ -124,21 +160,3 @@ def _text(body: bytes, name: str) -> str:
         if element.tag.rpartition("}")[2] == name:
             return element.text or ""
     return ""
-
-
-def _copy(source: str, target: str) -> Tuple[int, int]:
-    """On the shared file system: each file under another name first, then renamed; links as they are."""
-    count, size = 0, 0
-    try:
-        for path, below in _files(source):
-            goal = os.path.join(target, below) if below else target
-            if not below and os.path.isdir(goal):
-                goal = os.path.join(goal, os.path.basename(source))
-            os.makedirs(os.path.dirname(goal), exist_ok=True)
-            fresh = "{}.towline-{}".format(goal, os.getpid())
-            shutil.copy2(path, fresh)
-            os.replace(fresh, goal)
-            count, size = count + 1, size + os.path.getsize(goal)
-    except OSError as error:
-        raise of_system(error) from None
-    return count, size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from towline.config.profile import ClusterProfile
 from towline.engine import preparing
@@ -12,6 +12,7 @@ from towline.engine.data.preparing import access_of
 from towline.engine.data.program import program
 from towline.engine.data.staging import staging_time
 from towline.engine.session import Session
+from towline.models.array import parse_tasks
 from towline.models.errors import SlurmRefused, TowlineError
 from towline.models.job import JobRecord
 from towline.models.parts import scheme_of, shared_path
@@ -33,9 +34,6 @@ def output_checks(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> t
     """Whether the spec's outputs can go where they shall."""
     if not spec.outputs:
         return ()
-    if spec.array:
-        evidence = "the tasks of an array have results of their own, and outputs would take one place for all"
-        return (Check("outputs", Verdict.FAILS, evidence, "Leave outputs out; `towline results --pull` brings them."),)
     odd = [uri for uri in spec.outputs.values() if not (shared_path(uri) or scheme_of(uri) in _STORES)]
     if odd:
         evidence = f"results go to s3://, gs:// and paths of the shared file system, not to {', '.join(odd)}"
@@ -45,9 +43,19 @@ def output_checks(spec: JobSpec, profile: ClusterProfile, facts: SiteFacts) -> t
             f"results are taken away on partition {profile.import_partition}, which {facts.cluster} does not have"
         )
         return (Check("outputs", Verdict.FAILS, evidence, "Set `import_partition`."),)
-    shown = ", ".join(f"{path} to {uri}" for path, uri in spec.outputs.items())
-    evidence = f"once the job has succeeded, a job on {profile.import_partition} takes {shown}"
+    shown = ", ".join(f"{path} to {place}" for path, place in zip(spec.outputs, places(spec), strict=True))
+    when = "all tasks have ended" if spec.array else "the job has succeeded"
+    whose = " of each that succeeded" if spec.array else ""
+    evidence = f"once {when}, a job on {profile.import_partition} takes {shown}{whose}"
     return (Check("outputs", Verdict.OK, evidence),)
+
+
+def places(spec: JobSpec, task: int | None = None) -> tuple[str, ...]:
+    """Where the spec's outputs go, in their order; of an array each task's to a place of its own."""
+    if spec.array is None:
+        return tuple(spec.outputs.values())
+    below = "TASK" if task is None else str(task)
+    return tuple(f"{uri.rstrip('/')}/{below}/" for uri in spec.outputs.values())
 
 
 async def deliver_later(session: Session, record: JobRecord, spec: JobSpec, secrets: Mapping[str, Secret]) -> None:
@@ -78,12 +86,17 @@ async def delivery(session: Session, record: JobRecord) -> Preparation:
     return dataclasses.replace(found, reference=record.id)
 
 
-def told(found: Preparation, uris: Mapping[str, str]) -> str:
-    """One sentence about a delivery for a person."""
-    where = ", ".join(uris.values())
+def told(found: Preparation, places: Sequence[str]) -> str:
+    """One sentence about a delivery for a person.
+
+    Args:
+        found: how it is doing.
+        places: where the outputs go.
+    """
+    where = ", ".join(places)
     if found.ready:
-        return f"the outputs were taken to {where}"
-    if problem := delivery_failure(found, tuple(uris.values())):
+        return f"the outputs were taken to {where}{_told_left((found.end or {}).get('left', ''))}"
+    if problem := delivery_failure(found, places):
         return f"the outputs were not taken to {where}: {problem.why} ({problem.fix})"
     job = f" by Slurm job {found.slurm_id}" if found.slurm_id else ""
     return (
@@ -91,10 +104,20 @@ def told(found: Preparation, uris: Mapping[str, str]) -> str:
     )
 
 
+def _told_left(words: str) -> str:
+    """What stays of an array: how many tasks, and the first of them."""
+    count, *first = words.split()[:11] or ["0"]
+    if count == "0":
+        return ""
+    more = ", …" if int(count) > len(first) else ""
+    return f"; those of {count} tasks that did not succeed stay ({', '.join(first)}{more})"
+
+
 def _making(session: Session, record: JobRecord, spec: JobSpec, secrets: Mapping[str, Secret]) -> preparing.Making:
     profile = session.profile
     access = access_of(spec, profile, secrets)
-    lines = "".join(f"{shared_path(uri) or uri} {path}\n" for path, uri in spec.outputs.items())
+    lines = "".join(f"{shared_path(uri) or uri}\n{path}\n" for path, uri in spec.outputs.items())
+    tasks = "".join(f"{task}\n" for task in sorted(parse_tasks(spec.array or "")))
     python = f"deliver_python={shlex.quote(profile.staging_python or '')}\n"
     return preparing.Making(
         kind="deliver",
@@ -107,6 +130,7 @@ def _making(session: Session, record: JobRecord, spec: JobSpec, secrets: Mapping
             **access.files,
             "data": python.encode(),
             "outputs": lines.encode(),
+            **({"tasks": tasks.encode()} if tasks else {}),
             "stager": program(),
             "supervisor": script("deliver-job").encode(),
         },
