@@ -74,15 +74,12 @@ class Play:
 
     def follow(self) -> None:
         """Have a client wait for the job."""
-        pipe = subprocess.PIPE
-        self.waiter = subprocess.Popen(
-            [TOWLINE, "wait", self.job["id"]],
-            env=self.env,
-            stdin=subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-        )
+        self.waiter = self.begin("wait", self.job["id"])
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """A command that runs beside the play."""
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        return subprocess.Popen([TOWLINE, *words], env=self.env, stdin=nothing, stdout=pipe, stderr=pipe, text=True)
 
     def towline(self, *words: str, check: bool = True) -> str:
         """What a command prints."""
