@@ -1,10 +1,10 @@
-"""Keys of nested values in one text: `data.train[0].images`."""
+"""Keys of nested values in one text: `data.train[0].images`; names with dots are quoted, as `loss."a.b"`."""
 
 import re
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union, cast
 
 Step = Union[str, int]
-_PART = re.compile(r"([^\[\].]+)((?:\[\d+\])*)")
+_PART = re.compile(r'(?:"((?:[^"\\]|\\.)*)"|([^\[\]."]+))((?:\[\d+\])*)(\.|$)')
 
 
 def table(value: Any) -> Optional[Dict[str, Any]]:
@@ -24,13 +24,23 @@ def steps_of(key: str) -> List[Step]:
         ValueError: it is no key.
     """
     steps: List[Step] = []
-    for part in key.split("."):
-        found = _PART.fullmatch(part)
+    place, more = 0, True
+    while more:
+        found = _PART.match(key, place)
         if not found:
             raise ValueError("{!r} is no key; one looks like data.train[0].images".format(key))
-        steps.append(found.group(1))
-        steps.extend(int(number) for number in re.findall(r"\[(\d+)\]", found.group(2)))
+        quoted, plain, numbers, dot = found.groups()
+        steps.append(plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted))
+        steps.extend(int(number) for number in re.findall(r"\d+", numbers))
+        place, more = found.end(), dot == "."
     return steps
+
+
+def key_of(name: str, above: str = "") -> str:
+    """The key of a name in the table that stands at `above`; a name with dots or brackets is quoted."""
+    if not name or re.search(r'[\[\]."]', name):
+        name = '"{}"'.format(re.sub(r'(["\\])', r"\\\1", name))
+    return "{}.{}".format(above, name) if above else name
 
 
 def get(values: Any, key: str) -> Any:
@@ -85,7 +95,7 @@ def leaves(values: Any, above: str = "") -> Iterator[Tuple[str, Any]]:
     rows = items(values)
     if inner is not None:
         for name, each in inner.items():
-            yield from leaves(each, "{}.{}".format(above, name) if above else name)
+            yield from leaves(each, key_of(name, above))
     elif rows is not None:
         for number, each in enumerate(rows):
             yield from leaves(each, "{}[{}]".format(above, number))
