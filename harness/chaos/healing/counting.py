@@ -10,6 +10,8 @@ from harness.chaos.healing.play import Play
 from towline import JobSpec, Resources, Resume
 
 STEPS = 20
+CPUS = 8
+"""CPUs of a job: four jobs fill a node of the lab, so that each node has some when it is struck."""
 RETRIES = 10
 """How many new starts faults may cost a job that says nothing of it."""
 XID = 'echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1'
@@ -30,13 +32,13 @@ def any_kind(chance: random.Random) -> JobSpec:
     """A job that may be preempted, lose a GPU, or run on a node that has to boot first."""
     fails = chance.choice([0, 0, 0, chance.randint(1, STEPS)])
     partition = chance.choice(["batch", "batch", "batch", "low", "low", "low_requeue", "low_requeue", "cloud"])
-    resources = Resources(gpus_per_node=chance.choice([0, 1]))
+    resources = Resources(gpus_per_node=chance.choice([0, 1]), cpus_per_task=CPUS)
     return _spec(fails, chance.choice([0.5, 1.0]), partition=(partition,), resources=resources)
 
 
 def longer_than_its_walltime() -> JobSpec:
     """A job that cannot do all its steps before its walltime is over."""
-    return _spec(0, 3.0, resources={"time": "1m"}, grace="5s")
+    return _spec(0, 3.0, resources={"time": "1m", "cpus_per_task": CPUS}, grace="5s")
 
 
 def _spec(fails: int, seconds: float, **fields: Any) -> JobSpec:
