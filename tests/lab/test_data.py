@@ -183,6 +183,25 @@ def test_a_file_comes_over_https(site: Site) -> None:
     assert (done.code, done.out) == (0, "over the web\n"), done
 
 
+def test_roots_of_datasets_fill_the_specification_that_the_job_finds(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('[train]\nepoch = 3\n')
+    own = ("--network", "cosmos-rl", "--specs", str(tmp_path / "config.toml"), *KEYS, "--partition", "cpu")
+    root = site.store.put("set/video.mp4", b"film").removesuffix("/video.mp4")
+    lacking = site.towline("plan", *own, "--dataset", f"train={root}", "--", "true")
+    assert lacking.code == 65
+    assert f"{root}/annotations.json" in lacking.out
+    lost = site.towline("run", *own, "--dataset", f"train={site.place}/none", "--", "true")
+    assert lost.code == 65
+    assert f"{site.place}/none/annotations.json" in lost.err
+    site.store.put("set/annotations.json", b"[1]\n")
+    words = ("--dataset", f"train={root}", "--image", "/lustre/images/python.sqsh", "--time", "2m", "--shell")
+    show = 'cat /data/train/annotations.json; grep -c "epoch. = 3" "$TOWLINE_SPECS"; grep path "$TOWLINE_SPECS"'
+    done = site.towline("run", *own, *words, show)
+    assert done.code == 0, done
+    lines = ["[1]", "1", '"annotation_path" = "/data/train/annotations.json"', '"media_path" = "/data/train"']
+    assert done.out.splitlines() == lines
+
+
 def test_a_small_file_is_brought_by_the_job_itself_and_a_large_one_is_not(site: Site) -> None:
     uri = site.store.put("config.toml", b"lr = 1\n")
     fetch = (*KEYS, "--input", f"/config.toml={uri}", "--fetch", "/config.toml=in-job", *GPU)

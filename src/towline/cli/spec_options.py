@@ -70,6 +70,9 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
             "--fetch", "fetch", "Have the job bring a small input itself.", "TARGET=in-job", many=True, pairs=True
         ),
         SpecOption("--output", "outputs", "Where a result shall go.", "PATH=DEST", many=True, pairs=True),
+        SpecOption("--network", "network.name", "Network whose datasets are given, for example cosmos-rl.", "NAME"),
+        SpecOption("--dataset", "network.datasets", "Root of a dataset.", "SPLIT=ROOT", many=True, pairs=True),
+        SpecOption("--specs", "network.specs", "Specification of the network, which datasets fill.", "FILE"),
         SpecOption("--label", "labels", "A name and text of your own.", "NAME=TEXT", many=True, pairs=True),
     ),
     "Ending and starting again": (

@@ -68,10 +68,19 @@ def read_job_file(path: Path) -> JobFile:
     except OSError as error:
         raise SpecError(f"{path} cannot be read", why=error.strerror or str(error)) from None
     found = parse_job_file(str(path), data)
-    code = found.values.get("code")
-    if not isinstance(code, str) or code.startswith("~"):
-        return found
-    return replace(found, values={**found.values, "code": str(path.parent.absolute() / code)})
+    values = _beside(path, found.values, "code")
+    network = values.get("network")
+    if isinstance(network, Mapping):
+        values = {**values, "network": _beside(path, cast("Mapping[str, Any]", network), "specs")}
+    return replace(found, values=values)
+
+
+def _beside(path: Path, values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A path of this machine is meant from where the file lies."""
+    given = values.get(key)
+    if not isinstance(given, str) or not given or given.startswith("~"):
+        return values
+    return {**values, key: str(path.parent.absolute() / given)}
 
 
 def parse_job_file(name: str, data: bytes) -> JobFile:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date, time
 from pathlib import Path
+from typing import cast
 
 from pydantic import ValidationError
 
@@ -18,12 +20,24 @@ _DEFAULT = re.compile(r"^default_cluster\s*=.*$", re.MULTILINE)
 
 def profile_toml(name: str, values: Mapping[str, object]) -> str:
     """A profile's table; settings without a value are left out."""
-    lines = [f"{key} = {_toml(value)}" for key, value in values.items() if value not in (None, "", [], ())]
-    return "\n".join([f"[clusters.{_toml(name)}]", *lines]) + "\n"
+    lines = [f"{key} = {toml_text(value)}" for key, value in values.items() if value not in (None, "", [], ())]
+    return "\n".join([f"[clusters.{toml_text(name)}]", *lines]) + "\n"
 
 
-def _toml(value: object) -> str:
-    """JSON's strings, numbers and lists are TOML's, too, but for escaped pairs of surrogates and a plain DEL."""
+def toml_text(value: object) -> str:
+    """A value as TOML writes it on one line.
+
+    JSON's strings, numbers and switches are TOML's, too, but for a plain DEL and numbers that are not finite.
+    """
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value).items()
+        return "{" + ", ".join(f"{toml_text(key)} = {toml_text(each)}" for key, each in pairs) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(toml_text, cast("Sequence[object]", value))) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, (date, time)):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -43,7 +57,7 @@ def make_profile(name: str, values: Mapping[str, object]) -> ClusterProfile:
 
 def with_default(text: str, name: str) -> str:
     """The text of `config.toml` with that cluster as the default one; everything else as it was."""
-    line = f"default_cluster = {_toml(name)}"
+    line = f"default_cluster = {toml_text(name)}"
     if _DEFAULT.search(text):
         return _DEFAULT.sub(lambda _: line, text, count=1)
     return f"{line}\n{text}"

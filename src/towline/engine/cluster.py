@@ -27,6 +27,7 @@ from towline.engine.images.sharing import check_shared
 from towline.engine.job import AsyncJob
 from towline.engine.listing import Listing, list_path
 from towline.engine.mapping import Work, map_spec
+from towline.engine.planning.datasets import place_datasets
 from towline.engine.planning.dependencies import settle
 from towline.engine.planning.looking import looked_at
 from towline.engine.planning.plans import check_plan, make_plan
@@ -119,6 +120,7 @@ class AsyncCluster:
                 have. Nothing of them is in the plan.
         """
         job_id = job_id or new_job_id()
+        spec, placed = place_datasets(spec)
         settled = await settle(self._session, spec)
         code = await staging.look(self._session, spec.code) if spec.code else None
         facts, fresh = await observation.site_facts(self._session)
@@ -126,13 +128,14 @@ class AsyncCluster:
         spec = avoided.spec
         prepared = await prepare(self._session, spec, facts)
         known = known_secrets(spec, secrets)
-        staged = await stage_plan(self._session, spec, facts, known, f"{self.profile.root}/jobs/{job_id}")
+        parts = placed.parts if placed else ()
+        staged = await stage_plan(self._session, spec, facts, known, f"{self.profile.root}/jobs/{job_id}", parts)
         staged = replace(staged, files=fetch_files(spec, self.profile, staged.inputs))
         staged = staged.with_checks(output_checks(spec, self.profile, facts))
-        plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
+        plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged, placed)
         if plan.failures and not fresh:
             facts, _ = await observation.site_facts(self._session, fresh=True)
-            plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged)
+            plan = make_plan(spec, self.profile, facts, job_id, settled, code, prepared, staged, placed)
         plan = replace(plan, notes=(*plan.notes, *avoided.notes))
         return await looked_at(self._session, plan) if look else plan
 

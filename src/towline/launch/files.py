@@ -151,12 +151,14 @@ def arguments_file(spec: JobSpec) -> str:
 
 def public_environment(launch: LaunchPlan) -> dict[str, str]:
     """The variables that are the same in every task and hold no secret; a spec's own value wins over Towline's."""
+    network = launch.spec.network
     return {
         "TOWLINE_JOB_ID": launch.job_id,
         "TOWLINE_JOB_NAME": launch.spec.name,
         "TOWLINE_RESULTS_DIR": launch.results,
         "PYTHONUNBUFFERED": "1",
         **{input_variable(target): place for target, place in launch.inputs.items()},
+        **({"TOWLINE_SPECS": f"{launch.directory}/script/specs{network.suffix}"} if network else {}),
         **(conventions.as_paths(launch.spec.env) if launch.tao_root else launch.spec.env),
     }
 

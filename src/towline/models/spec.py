@@ -31,6 +31,7 @@ from towline.models.fields import (
     Walltime,
     When,
 )
+from towline.models.network import Network
 from towline.models.parts import AnyMount, Mail, Mount, Resume, Signal, check_destination, check_uri, is_remote
 from towline.models.resources import Resources
 from towline.models.roles import Role, check_roles, nodes_of, tasks_of
@@ -90,6 +91,7 @@ class JobSpec(Model):
             for small files; `in-job-any-size` although GPUs wait meanwhile. Otherwise a CPU job brings it before.
         outputs: path below the results directory → where a CPU job takes it once the job has succeeded: `s3://`, `gs://`
             or a path of the shared file system.
+        network: the network that the job trains, and its datasets: their roots fill keys of its specification.
         begin: time before which the job does not start.
         deadline: time by which it must have ended; Slurm removes it when it cannot.
         signal: signal to every rank before the walltime ends, so that the command can save its work: `TERM`,
@@ -144,6 +146,7 @@ class JobSpec(Model):
     inputs: Mapping[ClusterPath, Uri] = Field(default_factory=dict)
     fetch: Mapping[ClusterPath, Fetch] = Field(default_factory=dict)
     outputs: Mapping[Line, Destination] = Field(default_factory=dict)
+    network: Network | None = None
     begin: When | None = None
     deadline: When | None = None
     signal: Signal | None = None

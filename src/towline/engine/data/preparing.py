@@ -56,7 +56,12 @@ def remote_uris(spec: JobSpec) -> tuple[str, ...]:
 
 
 async def stage_plan(
-    session: Session, spec: JobSpec, facts: SiteFacts, secrets: Mapping[str, Secret], directory: str
+    session: Session,
+    spec: JobSpec,
+    facts: SiteFacts,
+    secrets: Mapping[str, Secret],
+    directory: str,
+    parts: Sequence[str] = (),
 ) -> Staged:
     """What copies the spec's data from elsewhere becomes; takes a round trip if there is any.
 
@@ -66,6 +71,7 @@ async def stage_plan(
         facts: what the site said of itself.
         secrets: values of secrets that are known already.
         directory: the job's directory, below which lies what the job brings itself.
+        parts: URIs of files that must be among the data; they are asked for, and not brought by themselves.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
@@ -76,8 +82,10 @@ async def stage_plan(
     if facts.partition(profile.import_partition) is None:
         return Staged(checks=(_nowhere(profile, facts),))
     access = access_of(spec, profile, secrets)
-    asked = await find(session, uris, access)
-    asked = tuple(with_keys_to_come(uri, found, spec, secrets) for uri, found in zip(uris, asked, strict=True))
+    every = (*uris, *(part for part in parts if part not in uris))
+    answers = zip(every, await find(session, every, access), strict=True)
+    answered = {uri: with_keys_to_come(uri, found, spec, secrets) for uri, found in answers}
+    asked = tuple(answered[uri] for uri in uris)
     decisions = {uri: decide(uri, found, profile, access) for uri, found in zip(uris, asked, strict=True)}
     fetched = [in_job(spec, target, decisions[spec.inputs[target]], directory) for target in spec.fetch]
     before = {
@@ -90,8 +98,19 @@ async def stage_plan(
     told = [*coming.values(), *fetched]
     return Staged(
         (*inputs, *(one for one, _, _ in fetched)),
-        (*(check for _, check, _ in told), *room),
+        (*(check for _, check, _ in told), *room, *missing_parts(answered, parts)),
         tuple(note for _, _, note in told if note),
+    )
+
+
+def missing_parts(answered: Mapping[str, Found], parts: Sequence[str]) -> tuple[Check, ...]:
+    """Files that a dataset must have, and that its source says it has not."""
+    problems = ((uri, answered[uri].problem) for uri in parts)
+    fix = "See that the dataset's root is right, or give the key of the specification itself."
+    return tuple(
+        Check("datasets", Verdict.FAILS, problem.why if uri in problem.why else f"{uri}: {problem.why}", fix)
+        for uri, problem in problems
+        if problem and problem.kind == "not-found"
     )
 
 

@@ -9,6 +9,7 @@ from towline.container.mounts import merge_mounts
 from towline.engine.planning.beforehand import AS_IT_IS, AS_THEY_ARE, Prepared, Staged
 from towline.engine.planning.checks import check_spec, unseen_paths
 from towline.engine.planning.containers import check_image
+from towline.engine.planning.datasets import Placed, dataset_checks
 from towline.engine.planning.defaults import fill_in, with_preset
 from towline.engine.planning.dependencies import NO_DEPENDENCIES, Settled
 from towline.engine.planning.rendering import Draft, draft_files, is_below
@@ -31,6 +32,7 @@ def make_plan(
     code: Code | None = None,
     prepared: Prepared = AS_THEY_ARE,
     staged: Staged = AS_IT_IS,
+    placed: Placed | None = None,
 ) -> Plan:
     """What a submission of the spec on that cluster will do.
 
@@ -43,6 +45,7 @@ def make_plan(
         code: the working tree that the spec names.
         prepared: what files are made of its images.
         staged: what copies its data from elsewhere becomes.
+        placed: the network's specification with its datasets.
 
     Raises:
         SpecError: a value cannot stand where the batch script needs it.
@@ -51,7 +54,7 @@ def make_plan(
     filled = fill_in(spec.model_copy(update={"inputs": staged.inputs_of(spec)}), profile, facts)
     spec = filled.spec.model_copy(update={"depends_on": settled.wanted, "inputs": spec.inputs})
     spec = _with_code(spec, code) if code else spec
-    draft = Draft(job_id, spec, profile, facts, settled, code, prepared, staged)
+    draft = Draft(job_id, spec, profile, facts, settled, code, prepared, staged, placed)
     required = tuple(path for path in draft.needed if not is_below(path, profile.unseen))
     return Plan(
         job_id=job_id,
@@ -76,6 +79,7 @@ def _checks(draft: Draft, required: Sequence[str]) -> tuple[Check, ...]:
     image = check_image(draft.spec, draft.profile, draft.facts)
     images = (image,) if image.verdict is Verdict.FAILS or not draft.prepared.checks else draft.prepared.checks
     return (
+        *dataset_checks(draft.placed, draft.located),
         *draft.staged.checks,
         *images,
         *check_spec(draft.spec, draft.facts, required),

@@ -10,6 +10,7 @@ from towline.config.profile import ClusterProfile
 from towline.container.mounts import merge_mounts
 from towline.engine.planning.beforehand import Prepared, Staged
 from towline.engine.planning.containers import container_words, runtime_of
+from towline.engine.planning.datasets import Placed, specs_file
 from towline.engine.planning.dependencies import Settled
 from towline.engine.staging import code as staging
 from towline.launch.files import LaunchPlan, job_files, own_mounts
@@ -37,6 +38,7 @@ class Draft:
         code: the working tree that it begins in.
         prepared: what files are made of its images.
         staged: what copies its data from elsewhere becomes.
+        placed: the network's specification with its datasets; None without a network.
     """
 
     job_id: str
@@ -47,6 +49,13 @@ class Draft:
     code: Code | None
     prepared: Prepared
     staged: Staged
+    placed: Placed | None = None
+
+    @property
+    def located(self) -> dict[str, str]:
+        """Target of each input → where the job finds it: without an image nothing is mounted."""
+        inputs = self.staged.inputs_of(self.spec)
+        return {target: target if self.spec.images else shared_path(uri) or uri for target, uri in inputs.items()}
 
     @property
     def directory(self) -> str:
@@ -87,6 +96,7 @@ def draft_files(draft: Draft) -> dict[str, bytes]:
         **_image_list(draft.prepared),
         **_input_list(draft.staged),
         **draft.staged.files,
+        **specs_file(draft.spec, draft.placed, draft.located),
         **_needs((*draft.needed, *draft.coming, *([code.place] if code else []))),
         **(staging.job_files(code) if code else {}),
     }
@@ -100,7 +110,6 @@ def _launch_files(draft: Draft) -> dict[str, bytes]:
     def container(image: str | None, role: str = "") -> tuple[str, ...]:
         return container_words(spec, image, draft.prepared.started_from(image or ""), mounts, runtime, role)
 
-    inputs = draft.staged.inputs_of(spec)
     launch = LaunchPlan(
         spec=spec,
         job_id=draft.job_id,
@@ -113,7 +122,7 @@ def _launch_files(draft: Draft) -> dict[str, bytes]:
         message_timeout=draft.facts.message_timeout,
         setup=profile.setup,
         tao_root=profile.root if profile.preset else "",
-        inputs={target: target if spec.images else shared_path(uri) or uri for target, uri in inputs.items()},
+        inputs=draft.located,
     )
     return role_files(launch) if spec.roles else job_files(launch)
 
