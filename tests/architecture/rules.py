@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "engine": frozenset(DOMAIN) - {"engine"},
     "stager": frozenset(),
     "runner": frozenset({"stager"}),
-    "tao": frozenset(DOMAIN),
+    "tao": frozenset({*DOMAIN, "runner"}),
     "cli": frozenset({"models", "engine", "tao", "lab"}),
     "lab": frozenset({"models", "config"}),
     "": frozenset({"models", "engine"}),
