@@ -184,7 +184,7 @@ def test_a_file_comes_over_https(site: Site) -> None:
 
 
 def test_roots_of_datasets_fill_the_specification_that_the_job_finds(site: Site, tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text('[train]\nepoch = 3\n')
+    (tmp_path / "config.toml").write_text("[train]\nepoch = 3\n")
     own = ("--network", "cosmos-rl", "--specs", str(tmp_path / "config.toml"), *KEYS, "--partition", "cpu")
     root = site.store.put("set/video.mp4", b"film").removesuffix("/video.mp4")
     lacking = site.towline("plan", *own, "--dataset", f"train={root}", "--", "true")
