@@ -2,9 +2,14 @@
 
 from typing import Mapping, Sequence, Tuple
 
+from towline.stager.send import send
+
 
 def upload(source: str, target: str, excludes: Sequence[str], env: Mapping[str, str]) -> Tuple[int, int]:
     """Take a file, or what a directory holds, to a URI or to another directory.
+
+    Files go many at a time, large ones in parts; what is there already and equal stays. Links are not followed: nobody
+    but the job has made them.
 
     Args:
         source: the file or directory.
@@ -18,4 +23,4 @@ def upload(source: str, target: str, excludes: Sequence[str], env: Mapping[str, 
     Raises:
         Problem: something could not be taken there; all else was.
     """
-    raise NotImplementedError
+    return send(source, target, env, excludes)

@@ -12,41 +12,17 @@ import os
 import signal
 import sys
 import threading
-import time
 from typing import List, Mapping, Sequence
 
 from towline.stager import others
 from towline.stager.bring import Bringing, Meter, line_of, replace
-from towline.stager.hub import Hub
 from towline.stager.problems import Problem, of_system
-from towline.stager.s3 import S3
 from towline.stager.send import destinations, send_all
-from towline.stager.source import Found, Source
-from towline.stager.web import Web
+from towline.stager.source import Found
+from towline.stager.sources import find, source_of
 
 PATIENCE = 25
 """Seconds in which a source must have said what it has, when somebody waits for the answer."""
-
-
-def source_of(uri: str, tools: Sequence[str], env: Mapping[str, str]) -> Source:
-    """Who brings that URI's data.
-
-    Raises:
-        Problem: nobody can here.
-    """
-    scheme = uri.partition("://")[0]
-    tool = others.tool_for(scheme, tools)
-    if tool:
-        return others.Tool(uri, tool, env)
-    if "fsspec" in tools and scheme in ("s3", "gs", "hf") and others.has_fsspec():
-        return others.FileSystem(uri, env)
-    if scheme in ("s3", "gs"):
-        return S3(uri, env)
-    if scheme in ("hf", "hf_model", "hf_dataset"):
-        return Hub(uri, env)
-    if scheme in ("https", "http"):
-        return Web(uri)
-    raise Problem("tool", "{}: no way is known to bring it".format(uri))
 
 
 def facts_of(found: Found) -> List[str]:
@@ -79,23 +55,6 @@ def ask(uris: Sequence[str], env: Mapping[str, str]) -> None:
     for number, lines in enumerate(list(answers)):
         for line in lines:
             print("{} {}".format(number, " ".join(line.split())))
-
-
-def find(source: Source) -> Found:
-    """What a source has; one that does not answer is asked again for about a minute.
-
-    Raises:
-        Problem: it cannot be had.
-    """
-    for pause in (1, 4, 15, 40):
-        try:
-            return source.find()
-        except Problem as problem:
-            if problem.kind != "network":
-                raise
-            print("[INFO] {}; asking again in {} s".format(problem.text, pause), flush=True)
-            time.sleep(pause)
-    return source.find()
 
 
 def bring(

@@ -2,14 +2,19 @@
 
 import os
 import shutil
-from typing import List, Tuple
+from typing import List, Sequence, Tuple
 
 from towline.stager.problems import Problem, of_system
 from towline.stager.trees import files_of
 
 
-def copy_all(source: str, target: str) -> Tuple[int, int]:
+def copy_all(source: str, target: str, excludes: Sequence[str] = ()) -> Tuple[int, int]:
     """Copy a file, or a directory's files below the target; each appears whole, and an equal one that is there stays.
+
+    Args:
+        source: a file or directory.
+        target: an absolute path.
+        excludes: patterns (fnmatch) of a directory's files, by their path below it, that are left out.
 
     Returns:
         How many files and bytes there are now.
@@ -19,7 +24,7 @@ def copy_all(source: str, target: str) -> Tuple[int, int]:
     """
     if os.path.isfile(source) and (target.endswith("/") or os.path.isdir(target)):
         target = os.path.join(target, os.path.basename(source))
-    wanted = [(path, os.path.join(target, below) if below else target) for path, below in files_of(source)]
+    wanted = [(path, os.path.join(target, below) if below else target) for path, below in files_of(source, excludes)]
     try:
         missing = [(path, goal) for path, goal in wanted if not _is_there(path, goal)]
         _require_room(missing, target)

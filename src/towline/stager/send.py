@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 from xml.etree import ElementTree
 
 from towline.stager.copying import copy_all
-from towline.stager.problems import Problem
+from towline.stager.problems import Problem, of_system
 from towline.stager.s3 import PART, Client, store_of
 from towline.stager.trees import files_of
 from towline.stager.web import Answer
@@ -16,6 +16,8 @@ from towline.stager.web import Answer
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before a request that was not answered is sent again."""
 _AT_A_TIME = 8
+_ENOUGH = 16
+"""So many files that could not be sent say that no other can be."""
 
 
 def destinations(results: str, outputs: str, tasks: str = "") -> List[Tuple[str, str]]:
@@ -64,19 +66,25 @@ def send_all(wanted: Sequence[Tuple[str, str]], env: Mapping[str, str]) -> None:
         raise Problem("not-found", missing[0].text + more)
 
 
-def send(source: str, uri: str, env: Mapping[str, str]) -> Tuple[int, int]:
+def send(source: str, uri: str, env: Mapping[str, str], excludes: Sequence[str] = ()) -> Tuple[int, int]:
     """Send what is at `source`; a directory's files land below the URI.
+
+    Args:
+        source: a file or directory.
+        uri: where it goes: an object store, or an absolute path.
+        env: variables with keys and endpoints.
+        excludes: patterns (fnmatch) of a directory's files, by their path below it, that stay.
 
     Returns:
         How many files and bytes.
 
     Raises:
-        Problem: something could not be sent.
+        Problem: something could not be sent; the rest was, unless much failed.
     """
     if not os.path.lexists(source):
         raise Problem("not-found", "{}: the job has made nothing of that name".format(source))
     if uri.startswith("/"):
-        return copy_all(source, uri)
+        return copy_all(source, uri, excludes)
     scheme, _, rest = uri.partition("://")
     if scheme not in ("s3", "gs"):
         raise Problem("tool", "{}: nothing can be sent there".format(uri))
@@ -84,11 +92,34 @@ def send(source: str, uri: str, env: Mapping[str, str]) -> Tuple[int, int]:
     client = Client(store_of(scheme, env))
     if os.path.isfile(source) and (not key or key.endswith("/")):
         key += os.path.basename(source)
-    wanted = [(path, "/".join(filter(None, [key.rstrip("/"), below]))) for path, below in files_of(source)]
-    with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
-        futures = [pool.submit(put, client, bucket, target, path) for path, target in wanted]
-        sizes = [future.result() for future in futures]
+    wanted = [(path, "/".join(filter(None, [key.rstrip("/"), below]))) for path, below in files_of(source, excludes)]
+    sizes = _all_of([(client, bucket, target, path) for path, target in wanted])
     return len(sizes), sum(sizes)
+
+
+def _all_of(wanted: Sequence[Tuple[Client, str, str, str]]) -> List[int]:
+    """Sizes of what was written; when something cannot be, the rest is tried all the same."""
+    sizes: List[int] = []
+    problems: List[Problem] = []
+    with concurrent.futures.ThreadPoolExecutor(_AT_A_TIME) as pool:
+        futures = [pool.submit(put, *each) for each in wanted]
+        for future in concurrent.futures.as_completed(futures):
+            if future.cancelled():
+                continue
+            try:
+                sizes.append(future.result())
+            except Problem as problem:
+                problems.append(problem)
+            except OSError as error:  # it went away, or cannot be read
+                problems.append(of_system(error))
+            if len(problems) == _ENOUGH:
+                for each in futures:
+                    each.cancel()
+    if problems:
+        left = len(wanted) - len(sizes)
+        more = " ({} of {} files were not sent)".format(left, len(wanted)) if len(wanted) > 1 else ""
+        raise Problem(problems[0].kind, problems[0].text + more)
+    return sizes
 
 
 def put(client: Client, bucket: str, key: str, path: str) -> int:
