@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -10,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 from towline.runner import archives, references
 from towline.runner.places import Place, in_place, mounted_place, name_of, own_place, publish, show_at
 from towline.runner.references import Selection, selection_of
+from towline.runner.telling import say
 from towline.runner.turns import Queue, Who
 from towline.stager.bring import Bringing, Meter, replace
 from towline.stager.problems import Problem, of_system
@@ -46,7 +46,7 @@ def fetch(
     folder: str,
     env: Mapping[str, str],
     mount_path: str = "",
-    say: Callable[[str], None] = lambda text: print(text, flush=True),
+    say: Callable[[str], None] = say,
 ) -> Dict[str, str]:
     """Have every input on this machine's file systems.
 
@@ -146,8 +146,6 @@ class Fetching:
         base = wanted.settings.get("container_path")
         if wanted.target or not isinstance(base, str) or not base:
             return wanted.target
-        number = re.search(r"\[(\d+)\]$", wanted.key)
-        base = os.path.join(base, number.group(1)) if number else base
         is_folder = os.path.isdir(path) and not archives.is_archive(name_of(wanted.uri))
         return base if is_folder else os.path.join(base, os.path.basename(path))
 

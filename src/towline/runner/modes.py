@@ -107,26 +107,29 @@ def wanted(job: Description) -> Iterator[Wanted]:
         return
     named: Set[str] = set()
     for key, declared in job.inputs.items():
-        settings = table(declared) or {}
         for each, uri in _values_at(job.payload, key):
             named.add(each)
-            place = settings.get("container_path") or ""
-            yield Wanted(
-                each, uri, place + each[len(key) :].replace("[", "/").replace("]", "") if place else "", settings
-            )
+            settings = dict(table(declared) or {})
+            if settings.get("container_path"):  # each of a list gets its number
+                settings["container_path"] += each[len(key) :].replace("[", "/").replace("]", "")
+            yield Wanted(each, uri, settings=settings, is_model=uri.partition("://")[0] in _MODELS)
     for key, value in leaves(job.payload):
         if key not in named and isinstance(value, str) and value.partition("://")[0] in _MODELS and "://" in value:
             yield Wanted(key, value, is_model=True)
 
 
 def _values_at(payload: Mapping[str, Any], key: str) -> Iterator[Tuple[str, str]]:
-    """The URIs that a key has: one, or those of its list."""
+    """The URIs and absolute paths that a key has: one, or those of its list."""
     value = get(payload, key)
     for number, each in enumerate(items(value) or []):
-        if isinstance(each, str) and "://" in each:
+        if _is_place(each):
             yield "{}[{}]".format(key, number), each
-    if isinstance(value, str) and "://" in value:
+    if _is_place(value):
         yield key, value
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, str) and ("://" in value or value.startswith("/"))
 
 
 def _name_paths(payload: Dict[str, Any]) -> None:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from towline.runner import naming
 
 CHECKPOINT_FILE_EXTENSIONS = (
     *(".pth", ".tlt", ".hdf5", ".pt", ".ckpt", ".engine", ".onnx", ".trt"),
     *(".safetensors", ".distcp"),
 )
-_NOT_THEIRS = frozenset({"inputs", "ptm", "__pycache__"})
-"""Directories whose files a job got and did not make."""
-_DIRECTORY = re.compile(r"(?:epoch|step|iter|checkpoint)[_-]?\d+", re.IGNORECASE)
-_EPOCH = re.compile(r"(?:epoch|(?<![a-z])ep|best)[_=-]?(\d+)", re.IGNORECASE)
-_STEP = re.compile(r"(?:step|iter|iteration|checkpoint-)[_=-]?(\d+)", re.IGNORECASE)
-_PLAIN = re.compile(r"(\d+)(?:\.[^.]+)?")
 
 
 @dataclass(frozen=True)
@@ -43,18 +38,12 @@ class CheckpointCandidate:
 
 def checkpoint_epoch(path: str | os.PathLike[str]) -> int | None:
     """The epoch that a path names; None when it names none."""
-    text = os.fspath(path)
-    found = [int(number) for number in _EPOCH.findall(text)]
-    if found:
-        return max(found)
-    plain = _PLAIN.fullmatch(PurePosixPath(text).name)
-    return int(plain[1]) if plain else None
+    return naming.epoch_of(os.fspath(path))
 
 
 def checkpoint_step(path: str | os.PathLike[str]) -> int | None:
     """The step or iteration that a path names; None when it names none."""
-    found = [int(number) for number in _STEP.findall(os.fspath(path))]
-    return max(found) if found else None
+    return naming.step_of(os.fspath(path))
 
 
 def build_checkpoint_candidate(
@@ -71,7 +60,7 @@ def build_checkpoint_candidate(
 def is_checkpoint(path: str) -> bool:
     """Whether a file below a results directory is a checkpoint, or a part of one."""
     parts = path.split("/")
-    return path.lower().endswith(CHECKPOINT_FILE_EXTENSIONS) and not _NOT_THEIRS.intersection(parts[:-1])
+    return path.lower().endswith(CHECKPOINT_FILE_EXTENSIONS) and not naming.NOT_THEIRS.intersection(parts[:-1])
 
 
 def checkpoints_among(paths: Iterable[str]) -> list[str]:
@@ -79,7 +68,7 @@ def checkpoints_among(paths: Iterable[str]) -> list[str]:
     found: set[str] = set()
     for path in filter(is_checkpoint, paths):
         parts = path.split("/")
-        place = next((index for index, part in enumerate(parts[:-1]) if _DIRECTORY.fullmatch(part)), None)
+        place = next((index for index, part in enumerate(parts[:-1]) if naming.DIRECTORY.fullmatch(part)), None)
         found.add(path if place is None else "/".join(parts[: place + 1]))
     return sorted(found, key=_order)
 
@@ -94,10 +83,10 @@ def iter_local_checkpoint_candidates(
     """The checkpoints below a local directory."""
     found: list[CheckpointCandidate] = []
     for root, folders, names in os.walk(experiment_dir):
-        folders[:] = sorted(name for name in folders if name not in _NOT_THEIRS)
+        folders[:] = sorted(name for name in folders if name not in naming.NOT_THEIRS)
         for name in folders if include_dirs else ():
             place = Path(root, name)
-            if _DIRECTORY.fullmatch(name) and any(place.iterdir()):
+            if naming.DIRECTORY.fullmatch(name) and any(place.iterdir()):
                 found.append(build_checkpoint_candidate(place, is_dir=True, mtime=place.stat().st_mtime))
         for name in sorted(names):
             if name.lower().endswith(CHECKPOINT_FILE_EXTENSIONS):
