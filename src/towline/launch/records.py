@@ -72,6 +72,10 @@ def parse_exit(text: str) -> tuple[int, str] | None:
     return None if number is None or kind not in ("self", "signal", "unstarted") else (number, kind)
 
 
+BY_CANCEL = "it was cancelled"
+"""`why` of a decision against a next attempt that would have come but for the cancel; `scripts/heal.sh` writes it."""
+
+
 @dataclass(frozen=True)
 class Decision:
     """The file `decision`: what the end of an attempt means, written before anything is done about it.

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.engine.records import record
 from towline.engine.watching.attempts import with_new_attempts
 from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report
+from towline.launch.records import BY_CANCEL
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
 from towline.slurm.poll import AttemptFiles
@@ -48,6 +49,12 @@ GOING = files()
         (Evidence(DONE, queue("COMPLETING")), JobState.RUNNING, None, ""),
         (Evidence(DONE, queue("COMPLETED")), JobState.SUCCEEDED, 0, "job"),
         (Evidence(DONE, None, accounted("COMPLETED")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, None, accounted("TIMEOUT")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, queue("NODE_FAIL")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, queue("PREEMPTED")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, queue("CANCELLED")), JobState.CANCELLED, 0, "job"),
+        (Evidence(DONE, queue("FAILED")), JobState.FAILED, 0, "job"),
+        (Evidence(RAN, queue("TIMEOUT")), JobState.FAILED, 7, "job"),
         (Evidence(RAN, queue("FAILED")), JobState.FAILED, 7, "job"),
         (Evidence(RAN, None, accounted("FAILED", "7:0")), JobState.FAILED, 7, "job"),
         (Evidence(RAN, queue("COMPLETED")), JobState.FAILED, 7, "job"),
@@ -73,6 +80,26 @@ def test_slurms_row_decides_the_state_and_the_jobs_own_record_the_code(
 ) -> None:
     found = conclude(known(), evidence, NOW)
     assert (found.state, found.exit_code, found.last.exit_source) == (state, code, source)
+
+
+@pytest.mark.parametrize(
+    ("decision", "state"),
+    [
+        ({"class": "node", "next": "yes", "why": ""}, JobState.CANCELLED),
+        ({"class": "node", "next": "no", "why": BY_CANCEL}, JobState.CANCELLED),
+        ({"class": "user", "next": "no", "why": "the command itself failed"}, JobState.FAILED),
+    ],
+)
+def test_a_job_that_only_the_cancel_kept_from_going_on_is_cancelled(decision: dict[str, str], state: JobState) -> None:
+    """Slurm could not be told to end it, and it met a fault by itself before it could."""
+    left = dataclasses.replace(RAN, cancelled=True, decision=decision)
+    assert conclude(known(), Evidence(left, queue("FAILED")), NOW).state is state
+
+
+def test_a_job_that_was_done_when_its_walltime_was_over_says_so() -> None:
+    """slurmctld was away when the script ended, so that Slurm counts it until the moment it heard of that."""
+    found = conclude(known(), Evidence(DONE, None, accounted("TIMEOUT")), NOW)
+    assert found.note == "its walltime was over, but the command was done by then"
 
 
 def test_a_failed_query_changes_nothing() -> None:

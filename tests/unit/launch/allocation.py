@@ -72,7 +72,10 @@ sys.exit(int(os.environ.get("SLURM_STUB_SAYS", worst)))
 SCONTROL = """\
 #!/bin/sh
 case $1 in
-show) [ "$2" = hostnames ] && printf '%s\\n' node5 node6 node7 node8 ;;
+show)
+    [ "$2" = hostnames ] || exit
+    case $3 in *[[]* | '') printf '%s\\n' node5 node6 node7 node8 ;; *) printf '%s\\n' "$3" | tr ',' '\\n' ;; esac
+    ;;
 *)
     printf 'scontrol %s\\n' "$*" >>"$TOWLINE_JOB_DIR/asked"
     [ -n "${STUB_REQUEUE:-}" ]
@@ -80,12 +83,20 @@ show) [ "$2" = hostnames ] && printf '%s\\n' node5 node6 node7 node8 ;;
 esac
 """
 
+SINFO = """\
+#!/bin/sh
+[ -n "${STUB_NODES:-}" ] && printf '%s\\n' $STUB_NODES
+"""
+
 # Takes jobs when it is told which id they get.
 SBATCH = """\
 #!/bin/sh
 case $* in *--test-only*)
-    [ -z "${STUB_FULL:-}" ] || echo 'Requested node configuration is not available'
-    exit 1
+    exec >&2
+    [ -z "${STUB_FORBIDDEN:-}" ] || { echo 'Batch job submission failed: Access/permission denied' && exit 1; }
+    [ -z "${STUB_FULL:-}" ] || { echo 'allocation failure: Requested node configuration is not available' && exit 1; }
+    echo 'sbatch: Job 43 to start at 2026-11-30T14:08:58 using 8 processors on nodes node6 in partition batch'
+    exit 0
     ;;
 esac
 for word in "$@"; do printf '%s\\n' "$word"; done >sbatch.words
@@ -179,7 +190,7 @@ def make_tools(folder: Path, shell: tuple[str, ...]) -> Path:
     folder.mkdir()
     path = shutil.which(shell[0])
     script = f"#!{sys.executable}\nSHELL = {[path, *shell[1:]]!r}\n{SRUN}"
-    for name, text in (("srun", script), ("scontrol", SCONTROL), ("sbatch", SBATCH)):
+    for name, text in (("srun", script), ("scontrol", SCONTROL), ("sinfo", SINFO), ("sbatch", SBATCH)):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     return folder

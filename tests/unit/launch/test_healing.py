@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.launch.allocation import JOB_ID, Allocation
-from towline.launch.records import Decision, decision_record
+from towline.launch.records import BY_CANCEL, Decision, decision_record
 from towline.models.spec import JobSpec
 
 XID = 'echo "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus." >&2; exit 1'
@@ -82,6 +82,20 @@ def test_the_job_runs_on_bad_nodes_rather_than_never(allocation: Allocation) -> 
     assert allocation.fields("wanted")["exclude"] == "node9"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "excluded"), [("node4 node5 node6", "node9,node5"), ("node5 node9", "node9"), ("", "node9")]
+)
+def test_where_sbatch_cannot_tell_the_nodes_that_are_left_are_counted(
+    allocation: Allocation, nodes: str, excluded: str
+) -> None:
+    """Else a job of a small partition waits for ever on a site that forbids sbatch on its nodes."""
+    more = {"STUB_REQUEUE": "yes", "STUB_FORBIDDEN": "yes", "STUB_NODES": nodes}
+    allocation.place_text(XID, exclude="node9").run(SLURMD_NODENAME="node5", SLURM_JOB_PARTITION="small", **more)
+    asked = (allocation.directory / "asked").read_text().splitlines()
+    assert asked[0] == "scontrol requeue 42"
+    assert asked[1:] == ([f"scontrol update JobId=42 ExcNodeList={excluded}"])
+
+
 def restart(allocation: Allocation, number: int, **more: Any) -> Decision:
     allocation.run(42, **{"SLURM_RESTART_COUNT": str(number - 1), "SLURMD_NODENAME": f"node{number}", **more})
     return decided(allocation, number)
@@ -95,6 +109,16 @@ def test_faults_have_a_budget_and_every_bad_node_is_left_out(allocation: Allocat
     allocation.run(SLURM_RESTART_COUNT="3")
     assert decided(allocation, 4).why == "it was started again as often as allowed (2 times)"
     assert not (allocation.attempt(4) / "exit" / "0").exists()
+
+
+def test_a_command_that_was_done_is_not_started_again_by_slurm(allocation: Allocation) -> None:
+    """The node died before slurmctld had heard of the script's end, and Slurm put the job back into the queue."""
+    allocation.place_text("echo worked").run()
+    assert allocation.run(SLURM_RESTART_COUNT="1") == 0
+    assert (decided(allocation, 2).cause, decided(allocation, 2).next) == ("done", False)
+    assert (allocation.fields("end", 2)["code"], allocation.fields("end", 2)["verdict"]) == ("0", "done")
+    assert not (allocation.attempt(2) / "exit" / "0").exists()
+    assert "attempt 1 was done" in allocation.err(2)
 
 
 def test_without_progress_an_ambiguous_end_is_tried_three_times_more(allocation: Allocation) -> None:
@@ -133,7 +157,7 @@ def test_a_job_that_forbids_it_is_never_started_again(allocation: Allocation) ->
 
 def test_nothing_is_started_after_a_cancel(allocation: Allocation) -> None:
     allocation.place_text(f': >"$TOWLINE_JOB_DIR/cancelled"; {XID}').run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
-    assert not decided(allocation).next
+    assert (decided(allocation).next, decided(allocation).why) == (False, BY_CANCEL)
     assert not (allocation.directory / "asked").exists()
 
 

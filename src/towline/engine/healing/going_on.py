@@ -64,6 +64,7 @@ async def _again(session: Session, record: JobRecord, spec: JobSpec, due: Due) -
         "nodes": due.nodes,
         "retries": str(spec.retries),
         "patience": str(spec.resume.without_progress if spec.resume else 3),
+        "checkpoints": spec.resume.checkpoints if spec.resume else "",
         "always": spec.exclude or "",
         "further": ",".join(bad_nodes(session)),
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from towline.engine.watching.endings import own_decision, own_end, with_decision, with_own_code
 from towline.launch.diagnosis.words import end_of, failure_of
-from towline.launch.records import DUPLICATE, EndRecord, end_record
+from towline.launch.records import BY_CANCEL, DUPLICATE, EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
 from towline.models.parts import is_remote
 from towline.models.units import duration, size
@@ -26,6 +26,10 @@ GRACE_SECONDS = 300.0
 
 _LAUNCH_FAILED = 53
 """The "signal" that slurmd reports when it could not start a batch script, for example for want of a log directory."""
+
+_AFTER_ALL = frozenset({"TIMEOUT", "DEADLINE", "NODE_FAIL", "PREEMPTED"})
+"""Slurm's words for what may befall an allocation when the command is done, until slurmctld hears of the script's end.
+One that was away says TIMEOUT of a job that outlasted its walltime meanwhile, even if its script had ended with 0."""
 
 
 @dataclass(frozen=True)
@@ -198,10 +202,12 @@ def _with_end(attempt: Attempt, state: JobState, evidence: Evidence) -> tuple[At
     if end is None:
         return attempt, JobState.CANCELLED if state is JobState.FAILED and _was_cancelled(evidence.files) else state
     told = own_decision(evidence.files)
-    if state is JobState.FAILED and evidence.files.cancelled and told and told.next:
+    if state is JobState.FAILED and evidence.files.cancelled and told and (told.next or told.why == BY_CANCEL):
         return with_own_code(attempt, end), JobState.CANCELLED  # between two attempts
     if state is JobState.SUCCEEDED and end.code:
         state = JobState.FAILED
+    elif end.verdict == "done" and attempt.slurm_state in _AFTER_ALL:
+        state = JobState.SUCCEEDED
     return with_own_code(attempt, end), state
 
 
@@ -276,6 +282,8 @@ def _end_note(state: JobState, attempt: Attempt, evidence: Evidence) -> str:
     told = own_decision(evidence.files)
     why = told.why if told and told.cause not in ("user", "done") and not told.next else ""
     special = end_of(attempt.slurm_state) or end_of(attempt.reason)
+    if state is JobState.SUCCEEDED:
+        return f"{special}, but the command was done by then" if special else ""
     if special or why:
         failure = end_record(evidence.files.end) if evidence.files.end and not special else None
         return "; ".join(dict.fromkeys(filter(None, (special, _failure_note(failure) if failure else "", why))))

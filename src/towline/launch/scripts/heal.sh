@@ -16,20 +16,11 @@ tl_class='' tl_why='' tl_nodes='' tl_next=no tl_progress='' tl_evidence=''
 
 # --- Checkpoints ---
 
-# newest_checkpoint: time, size and name of the newest file that the spec's pattern means; nothing when there is none.
-newest_checkpoint() (
-    [ -n "$heal_checkpoints" ] || exit
-    cd "$tl_results" 2>/dev/null || exit
-    IFS=
-    # shellcheck disable=SC2086  # it is a pattern
-    set -- $heal_checkpoints
-    LC_ALL=C stat -c '%Y %s %n' -- "$@" 2>/dev/null | LC_ALL=C sort -n | tail -n 1
-)
-
 # What the command finds when it starts; it is told to resume when there is something to resume from.
 note_checkpoint() {
-    tl_before=$(newest_checkpoint)
-    [ -z "$tl_before" ] || put checkpoint "$tl_before"
+    tl_before=$(newest_checkpoint "$tl_results" "$heal_checkpoints")
+    # Whoever judges the end for this script, should it be killed, compares with this.
+    [ -z "$heal_checkpoints" ] || put checkpoint "$tl_before"
     unset TOWLINE_RESUME
     if [ "$number" -gt 1 ] && { [ -n "$tl_before" ] || [ -z "$heal_checkpoints" ]; }; then
         export TOWLINE_RESUME=1
@@ -39,7 +30,7 @@ note_checkpoint() {
 see_progress() {
     tl_progress=''
     if [ -n "$heal_checkpoints" ]; then
-        tl_after=$(newest_checkpoint)
+        tl_after=$(newest_checkpoint "$tl_results" "$heal_checkpoints")
         if [ -n "$tl_after" ] && [ "$tl_after" != "$tl_before" ]; then tl_progress=yes; else tl_progress=no; fi
     elif [ -n "$heal_exit_code" ] && [ "$job_code" = "$heal_exit_code" ]; then
         tl_progress=yes # the command says so itself
@@ -287,6 +278,17 @@ leave_if_spent() {
     note_decision
     note_end
     exit "$job_code"
+}
+
+# leave_if_done: Slurm starts a job again, too, of whose end slurmctld has not heard before the node was lost.
+leave_if_done() {
+    [ "$(field class "$TOWLINE_JOB_DIR/attempts/$((number - 1))$tl_part/decision")" = 'done' ] || return 0
+    tl_class='done'
+    say "attempt $((number - 1)) was done; Slurm had not heard of it"
+    decide 'done' '' 0
+    note_decision
+    note_end
+    exit 0
 }
 
 # --- The next attempt ---

@@ -277,6 +277,7 @@ heal_limit='' heal_grace='' heal_signal='' heal_checkpoints='' heal_exit_code=''
 # shellcheck source=src/towline/launch/scripts/fetch.sh
 . "$TOWLINE_JOB_DIR/script/fetch.sh"
 verdict='' job_role='' srun_code=''
+leave_if_done
 leave_if_spent
 await_predecessor
 set_environment

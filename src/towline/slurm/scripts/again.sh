@@ -2,7 +2,8 @@
 # again.sh DIR NUMBER TOKEN MESSAGE_TIMEOUT INTENT OWNER SBATCH…: the attempt before NUMBER has ended, says Slurm; submit
 # attempt NUMBER, if that one's own decision does not say no and the budget allows it.
 # ./end has lines `class=` and `nodes=` (how the attempt ended, for one without a decision, and which nodes were bad),
-# `retries=` and `patience=` (the budget), `always=` (nodes that the spec leaves out) and `further=` (known from other jobs).
+# `retries=` and `patience=` (the budget), `checkpoints=` (the spec's pattern), `always=` (nodes that the spec leaves out) and
+# `further=` (known from other jobs).
 # Prints `exclude=…` before what submit_attempt prints, or `why=…` (exit code 52).
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
@@ -15,6 +16,14 @@
 # shellcheck source=src/towline/slurm/scripts/past.sh
 . ./past.sh
 
+# see_progress DIR PATTERN: whether the newest checkpoint is another one than the attempt found when it began. One that did
+# not come so far as to look has made none.
+see_progress() {
+    [ -n "$2" ] || return 0
+    tl_progress=no tl_after=$(newest_checkpoint "$1/results" "$2")
+    if [ -f "$tl_last/checkpoint" ] && [ "$tl_after" != "$(head -n 1 "$tl_last/checkpoint")" ]; then tl_progress=yes; fi
+}
+
 # decide: the ended attempt's own decision stands; without one it is written down here, so that it counts from now on.
 decide() {
     tl_file=$tl_last/decision
@@ -24,11 +33,12 @@ decide() {
         return
     fi
     tl_why='' tl_next=yes
+    see_progress "${tl_last%/attempts/*}" "$(field checkpoints ./end)"
     has_budget "$(field retries ./end)" "$(field patience ./end)" || tl_next=no
     mkdir -p "$tl_last"
     {
-        printf 'class=%s\nnext=%s\nwhy=%s\nnodes=%s\nprogress=\nevidence=\ntime=%s\n' "$tl_class" "$tl_next" "$tl_why" \
-            "$tl_nodes" "$(date +%s)" >"$tl_last/.decision.$$" && mv -f "$tl_last/.decision.$$" "$tl_file"
+        printf 'class=%s\nnext=%s\nwhy=%s\nnodes=%s\nprogress=%s\nevidence=\ntime=%s\n' "$tl_class" "$tl_next" "$tl_why" \
+            "$tl_nodes" "$tl_progress" "$(date +%s)" >"$tl_last/.decision.$$" && mv -f "$tl_last/.decision.$$" "$tl_file"
     } 2>./make.err || write_failed ./make.err
     [ "$tl_next" = yes ] || stop "$tl_why"
 }

@@ -23,6 +23,16 @@ within() {
     fi
 }
 
+# newest_checkpoint RESULTS PATTERN: time, size and name of the newest file that the spec's pattern means; nothing when there is
+# none.
+newest_checkpoint() (
+    [ -n "$2" ] && cd "$1" 2>/dev/null || exit
+    IFS=
+    # shellcheck disable=SC2086  # it is a pattern
+    set -- $2
+    LC_ALL=C stat -c '%Y %s %n' -- "$@" 2>/dev/null | LC_ALL=C sort -n | tail -n 1
+)
+
 # count_past DIR NUMBER PART: sets how many new starts faults have cost before attempt NUMBER, how many ends in a row came
 # without progress, and which nodes were found bad. An attempt without a decision was ended by Slurm, or with its node.
 count_past() {
@@ -78,6 +88,18 @@ choose_exclusion() {
 
 leaves_too_few() {
     [ "$tl_exclude" != "$2" ] || return 1
-    within 30 sbatch --test-only "--exclude=$tl_exclude" "$1" 2>&1 </dev/null |
-        grep -q -i -e 'node configuration is not available' -e 'Invalid node name'
+    ! tl_said=$(within 30 sbatch --test-only "--exclude=$tl_exclude" "$1" 2>&1 </dev/null) || return 1
+    ! printf '%s\n' "$tl_said" | grep -q -i -e 'node configuration is not available' -e 'Invalid node name' || return 0
+    # sbatch cannot tell: a site may forbid it on its nodes.
+    [ -n "${SLURM_JOB_PARTITION:-}" ] || return 1
+    [ "$(left_over "$SLURM_JOB_PARTITION")" -lt "${heal_nodes:-1}" ]
+}
+
+# left_over PARTITION: how many of its nodes tl_exclude leaves, whatever their state; 0 when nobody says.
+left_over() {
+    {
+        within 30 scontrol show hostnames "$tl_exclude" </dev/null
+        echo :
+        within 30 sinfo --noheader --Node "--partition=$1" --format=%N </dev/null | sort -u
+    } 2>/dev/null | awk '$0 == ":" { told = 1; next } !told { out[$1] = 1; next } !($1 in out) { left++ } END { print left + 0 }'
 }
