@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -146,6 +147,8 @@ class Fetching:
         base = wanted.settings.get("container_path")
         if wanted.target or not isinstance(base, str) or not base:
             return wanted.target
+        number = re.search(r"\[(\d+)\]$", wanted.key)  # each of a list has a directory of its own
+        base = os.path.join(base, number.group(1)) if number else base
         is_folder = os.path.isdir(path) and not archives.is_archive(name_of(wanted.uri))
         return base if is_folder else os.path.join(base, os.path.basename(path))
 

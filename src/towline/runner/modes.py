@@ -107,11 +107,9 @@ def wanted(job: Description) -> Iterator[Wanted]:
         return
     named: Set[str] = set()
     for key, declared in job.inputs.items():
+        settings = table(declared) or {}
         for each, uri in _values_at(job.payload, key):
             named.add(each)
-            settings = dict(table(declared) or {})
-            if settings.get("container_path"):  # each of a list gets its number
-                settings["container_path"] += each[len(key) :].replace("[", "/").replace("]", "")
             yield Wanted(each, uri, settings=settings, is_model=uri.partition("://")[0] in _MODELS)
     for key, value in leaves(job.payload):
         if key not in named and isinstance(value, str) and value.partition("://")[0] in _MODELS and "://" in value:

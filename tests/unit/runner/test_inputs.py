@@ -229,7 +229,7 @@ def test_paths_that_the_job_chooses(shop: Shop, tmp_path: Path) -> None:
         "file": Wanted("3", "s3://b/one.bin", target=f"{tmp_path}/renamed"),
         "archive": Wanted("4", "s3://b/images.tar.gz", target=f"{tmp_path}/new/pictures.tar.gz"),
         "not one": Wanted("5", "s3://b/images.tar.gz", target=f"{tmp_path}/new/blob"),
-        "base": Wanted("d[1]", "s3://b/set", settings={"container_path": f"{tmp_path}/base/1"}),
+        "base": Wanted("d[1]", "s3://b/set", settings={"container_path": f"{tmp_path}/base"}),
         "base of a file": Wanted("f", "s3://b/one.bin", settings={"container_path": f"{tmp_path}/base"}),
     }
     paths = fetch(list(seen.values()), str(tmp_path / "inputs"), shop.env)
