@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.tao_jobs import variables_of
 from towline.lab import Lab, RuntimeChoice, namespaces, profile
+from towline.tao.platforms.slurm import SlurmSDK
 
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
@@ -63,3 +65,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         the_lab.down()
     elif had_profile or chosen != RuntimeChoice():
         the_lab.up()
+
+
+@pytest.fixture
+def tao_variables(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment of a script for TAO's SDK, and no other settings of Towline's."""
+    values = variables_of(lab, tmp_path)
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    return values
+
+
+@pytest.fixture
+def sdk(tao_variables: dict[str, str]) -> Iterator[SlurmSDK]:
+    """The SDK, with that environment."""
+    with SlurmSDK(poll_interval=1) as made:
+        yield made

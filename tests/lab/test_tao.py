@@ -4,68 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.lab.tao_jobs import BASE, IMAGE, PATIENCE, ended, text_of, until
 from tests.lab.terminal import Terminal
 from towline import Cluster
 from towline.lab import Lab
-from towline.lab.layout import ALICE, LOGINS
+from towline.lab.layout import ALICE
 from towline.tao.action_workflow import ActionWorkflow
 from towline.tao.models import Job
 from towline.tao.platforms.slurm import SlurmSDK
-
-BASE = f"/lustre/{ALICE.name}/tao"
-IMAGE = "/lustre/images/python.sqsh"
-PATIENCE = 120.0
-TERMINAL = ("Complete", "Error", "Canceled")
-
-
-@pytest.fixture
-def variables(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """TAO's variables for the lab, and no other settings of Towline's."""
-    values = {
-        "SLURM_USER": ALICE.name,
-        "SLURM_HOSTNAME": LOGINS[0].aliases[0],
-        "SLURM_PARTITION": "batch",
-        "SLURM_BASE_RESULTS_DIR": BASE,
-        "SLURM_CPUS_PER_TASK": "1",
-        "SLURM_TIME_HOURS": "0.1",
-        "SLURM_USE_SQSH": "false",
-        "SSH_KEY_PATH": str(lab.paths.key(ALICE)),
-        "HF_TOKEN": "hf_sesame_open",
-        "HOME": str(tmp_path),
-        "TOWLINE_STATE_DIR": str(tmp_path / "state"),
-        "TOWLINE_KNOWN_HOSTS_FILE": str(lab.paths.known_hosts),
-    }
-    for name, value in values.items():
-        monkeypatch.setenv(name, value)
-    return values
-
-
-@pytest.fixture
-def sdk(variables: dict[str, str]) -> Iterator[SlurmSDK]:
-    with SlurmSDK(poll_interval=1) as made:
-        yield made
-
-
-def until(there: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not there():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.2)
-
-
-def ended(sdk: SlurmSDK, job_id: str) -> str:
-    until(lambda: sdk.get_job_status(job_id).status in TERMINAL)
-    return sdk.get_job_status(job_id).status
-
-
-def text_of(lab: Lab, path: str) -> str:
-    return lab.run_on("login1", ["cat", path], check=True).stdout
 
 
 def words(sdk: SlurmSDK) -> dict[str, str]:
@@ -168,7 +119,7 @@ def no_background(*_: object) -> Callable[[], None]:
     return threading.Event().set
 
 
-def test_what_each_call_costs(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_each_call_costs(tao_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cluster, "attend", no_background)  # its looks would count, too
     threads = set(threading.enumerate())
     with SlurmSDK(poll_interval=3600) as sdk:
@@ -216,12 +167,14 @@ print(job.id, flush=True)
 
 
 def test_an_unchanged_script_and_whoever_goes_on_after_it(
-    variables: dict[str, str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tao_variables: dict[str, str], lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = f"/lustre/{ALICE.name}/tao-go"
     lab.run_on("login1", ["mkdir", "-p", go], user=ALICE.name, check=True)
     (tmp_path / "train.py").write_text(SCRIPT)
-    done = Terminal(tmp_path / "state", variables)("tao", "run", str(tmp_path / "train.py"), IMAGE, str(tmp_path), go)
+    done = Terminal(tmp_path / "state", tao_variables)(
+        "tao", "run", str(tmp_path / "train.py"), IMAGE, str(tmp_path), go
+    )
     assert done.code == 0, done
     job_id = done.out.strip()
     called: list[str] = []
