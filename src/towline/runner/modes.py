@@ -11,10 +11,10 @@ from towline.runner.config_files import text_of
 from towline.runner.inputs import Wanted, fetch
 from towline.runner.keys import get, items, leaves, put, table
 from towline.runner.peers import Peers, agreed, peers_of, write
+from towline.runner.places import as_path
 from towline.runner.results import (
     Output,
     Root,
-    as_path,
     is_remote,
     place_outputs,
     root_of,
@@ -26,8 +26,10 @@ from towline.stager.problems import Problem, of_system
 
 CONFIG_PATH = "{config_path}"
 """What a command has where the path of its configuration belongs; nothing else in it is replaced."""
-_MODELS = ("ngc", "hf_model", "hf_dataset")
+_EVERYWHERE = ("ngc", "hf_model", "hf_dataset")
 """Schemes that are brought wherever they stand in a specification."""
+_ONE_FILE = ("ngc", "hf_model")
+"""Those of models, of which trainers want the file of weights when there is one."""
 _SAFE = re.compile(r"[A-Za-z0-9_./@%+=:,-]+")
 """What means itself in every kind of quotes."""
 
@@ -70,7 +72,7 @@ def run(job: Description, scratch: str, env: Mapping[str, str]) -> int:
     """
     root, peers = root_of(env, job.job_id), peers_of(env)
     needed = list(wanted(job))
-    local = fetch(needed, _inputs_folder(root, env), env, job.mount_path) if needed else {}
+    local = fetch(needed, _inputs_folder(root, env), env, job.mount_path, say) if needed else {}
     if job.mode == "passthrough":
         outputs = _as_they_are(job, root)
         text = job.command
@@ -110,10 +112,15 @@ def wanted(job: Description) -> Iterator[Wanted]:
         settings = table(declared) or {}
         for each, uri in _values_at(job.payload, key):
             named.add(each)
-            yield Wanted(each, uri, settings=settings, is_model=uri.partition("://")[0] in _MODELS)
+            yield Wanted(each, uri, settings=settings, is_model=_scheme(uri) in _ONE_FILE)
     for key, value in leaves(job.payload):
-        if key not in named and isinstance(value, str) and value.partition("://")[0] in _MODELS and "://" in value:
-            yield Wanted(key, value, is_model=True)
+        if key not in named and isinstance(value, str) and _scheme(value) in _EVERYWHERE:
+            yield Wanted(key, value, is_model=_scheme(value) in _ONE_FILE)
+
+
+def _scheme(uri: str) -> str:
+    scheme, mark, _ = uri.partition("://")
+    return scheme if mark else ""
 
 
 def _values_at(payload: Mapping[str, Any], key: str) -> Iterator[Tuple[str, str]]:

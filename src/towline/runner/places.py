@@ -8,7 +8,8 @@ from typing import Mapping, NamedTuple, Sequence
 
 from towline.stager.problems import Problem
 
-_IN_PLACE = ("lustre", "slurm", "file")
+SHARED = ("lustre", "slurm", "file")
+"""Schemes of paths: `lustre:///a` is `/a`, and `slurm://host/p` is `/host/p`, as TAO writes it."""
 _WHERE = ("S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "HF_ENDPOINT")
 """Variables that make the same URI another thing."""
 CONTROL = ".towline"
@@ -39,18 +40,21 @@ class Place(NamedTuple):
         return os.path.isfile(self.data) or (os.path.isdir(self.data) and bool(os.listdir(self.data)))
 
 
+def as_path(text: str) -> str:
+    """A path of this machine for what means one; anything else as it is."""
+    scheme, separator, rest = text.partition("://")
+    return "/" + rest.lstrip("/") if separator and scheme in SHARED else text
+
+
 def in_place(uri: str) -> str:
     """The path that is used as it is; empty for what has to be brought.
-
-    `lustre:///a` means `/a`, and `slurm://host/p` means `/host/p`, as TAO writes it.
 
     Raises:
         Problem: there is nothing.
     """
-    scheme, separator, rest = uri.partition("://")
-    if separator and scheme not in _IN_PLACE:
+    path = as_path(uri)
+    if "://" in path:
         return ""
-    path = "/" + rest.lstrip("/") if separator else uri
     if path.startswith("/") and not os.path.lexists(path):  # a relative one may be the name of anything
         words = "{}: there is no {} in this container on {}; is it mounted?"
         raise Problem("not-found", words.format(uri, path, os.uname().nodename))

@@ -7,12 +7,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from towline.runner.keys import get, put, table
 from towline.runner.peers import Peers, takes_away
+from towline.runner.places import as_path
 from towline.runner.telling import say
 from towline.runner.uploads import upload
 from towline.stager.problems import Problem, of_system
 
-SHARED = ("lustre", "slurm", "file")
-"""Schemes of paths: `lustre:///a` is `/a`, and `slurm://host/p` is `/host/p`, as TAO writes it."""
 TAKEN = ("s3", "gs")
 """Schemes of places that outputs can be taken to."""
 
@@ -79,12 +78,6 @@ def root_of(env: Mapping[str, str], job_id: str) -> Root:
             ),
         ) from None
     return root
-
-
-def as_path(text: str) -> str:
-    """A path of this machine for what means one; anything else as it is."""
-    scheme, mark, rest = text.partition("://")
-    return "/" + rest.lstrip("/") if mark and scheme in SHARED else text
 
 
 def is_remote(text: Any) -> bool:

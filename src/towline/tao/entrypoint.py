@@ -10,7 +10,8 @@ from typing import Any, cast
 from towline.runner.config_files import text_of
 from towline.runner.keys import get, items, leaves, put, steps_of
 from towline.runner.modes import CONFIG_PATH, Description, word_of
-from towline.runner.results import TAKEN, as_path, name_of
+from towline.runner.places import as_path
+from towline.runner.results import TAKEN, name_of
 from towline.tao.spec_serialization import normalize_data, normalize_specs
 
 FORMATS = ("toml", "yaml", "json")

@@ -56,7 +56,10 @@ def test_the_root_is_what_the_platform_says(tmp_path: Path) -> None:
 
 
 def test_without_a_platform_it_is_a_bucket_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results.os, "makedirs", lambda *_, **__: None)
+    def made(path: str, exist_ok: bool) -> None:
+        assert (path, exist_ok) == ("/results/7", True)
+
+    monkeypatch.setattr(results.os, "makedirs", made)
     assert root_of({"S3_BUCKET_NAME": "b", "TAO_JOB_ID": "7"}, "") == Root("s3", "s3://b/results/7", "/results/7")
     assert root_of({}, "7") == Root("ephemeral", "", "/results/7")
 
