@@ -19,11 +19,15 @@ from towline.models.image import Image
 from towline.slurm.calls import Call
 from towline.slurm.doctor import parse_answer
 from towline.slurm.scripts import script
+from towline.slurm.space import Space, parse_space
 
 UNKNOWN_DIGEST = "unknown"
 _READABLE = 100
 _MODE = len("-rw-r--r--")
 _HASH, _DIGEST = 10, 12
+UNPACKED = 2
+"""An image's file by its layers in the registry: Enroot does not compress data (`-comp lzo -noD`, enroot.conf), and
+most layers are half as large there or less."""
 _NAME = re.compile(r"[A-Za-z0-9_.-][A-Za-z0-9_.+-]*")
 
 
@@ -74,12 +78,24 @@ class Found:
         arches: architectures of the nodes, as `uname -m` says them.
         images: what the cache has of it, newest first.
         manifest: what the registry said; None when it was not asked.
+        space: what limits writing to the cache; None when it was not told.
+        squash: how Enroot makes files there, as `ENROOT_SQUASH_OPTIONS`; empty for its default.
     """
 
     uid: int
     arches: tuple[str, ...]
     images: tuple[CachedImage, ...]
     manifest: Manifest | None = None
+    space: Space | None = None
+    squash: str = ""
+
+    def lacking(self, arch: str) -> str:
+        """Why the image's file cannot be written to the cache; empty when it can, as far as is known."""
+        packed = self.manifest.sizes.get(arch, 0) if self.manifest else 0
+        if not packed or self.space is None:
+            return ""
+        times = 1 if self.squash and "-noD" not in self.squash.split() else UNPACKED
+        return self.space.lacking(packed * times // 1024, 2)
 
     def cached(
         self, arch: str, digest: str = "", owners: Sequence[str] = (), reference: str = ""
@@ -142,14 +158,43 @@ def check_name(name: str) -> str:
     return name
 
 
-def find_call(cache: str, image: Image, partitions: Sequence[str], *, ask: bool, setup: str = "") -> Call:
+@dataclass(frozen=True)
+class Nodes:
+    """Which nodes a job may get, as far as it says so.
+
+    Attributes:
+        partitions: one of these.
+        inside, outside: lists of nodes as Slurm writes them; empty for any, or none.
+        features: all of these.
+        gpu: type of their GPUs; empty for any.
+    """
+
+    partitions: Sequence[str] = ()
+    inside: str = ""
+    outside: str = ""
+    features: Sequence[str] = ()
+    gpu: str = ""
+
+    @property
+    def file(self) -> bytes:
+        """What `image-find.sh` reads."""
+        lines = [
+            ("in", self.inside),
+            ("out", self.outside),
+            ("gpu", self.gpu),
+            *(("feature", x) for x in self.features),
+        ]
+        return "".join(f"{kind} {word}\n" for kind, word in lines if word).encode()
+
+
+def find_call(cache: str, image: Image, nodes: Nodes, *, ask: bool, setup: str = "") -> Call:
     """Ask what the cache has of an image, what its registry says, and what the nodes are; read it with `parse_found`.
 
     Raises:
         ValueError: the image is a file.
     """
-    args = (cache, stem_of(image), "yes" if ask else "no", ",".join(partitions), *registry_arguments(image))
-    return Call("image-find", script("image-find"), args, _setup(setup))
+    args = (cache, stem_of(image), "yes" if ask else "no", ",".join(nodes.partitions), *registry_arguments(image))
+    return Call("image-find", script("image-find"), args, {**_setup(setup), "asked": nodes.file})
 
 
 def parse_found(stdout: str) -> Found:
@@ -167,12 +212,15 @@ def parse_found(stdout: str) -> Found:
         key, _, value = rest.partition("=")
         notes.setdefault(name, {})[key] = value
     images = [_cached(line, notes) for line in answer.all("images", "file")]
+    space = answer.reply("space")
     arches = answer.all("images", "arch") or (answer.fact("images", "machine"),)
     return Found(
         uid=int(answer.fact("images", "uid")),
         arches=arches,
         images=tuple(sorted(images, key=lambda each: each.modified, reverse=True)),
         manifest=manifest_of(answer) if answer.has("check") else None,
+        space=parse_space(space.out) if space else None,
+        squash=answer.fact("images", "squash"),
     )
 
 

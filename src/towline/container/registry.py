@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from towline.container.reference import DOCKER_HUB
@@ -36,6 +36,7 @@ class Manifest:
         words: curl's own words when it failed.
         curl: whether the login host has curl.
         tags: those of the repository, where the registry has it but not this tag, and lists them.
+        sizes: architecture, as `uname -m` says it → bytes of the image's layers, compressed as they lie there.
     """
 
     url: str
@@ -49,6 +50,7 @@ class Manifest:
     words: str = ""
     curl: bool = True
     tags: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
     def found(self) -> bool:
@@ -137,6 +139,7 @@ def manifest_of(answer: Answer) -> Manifest:
         words=answer.complaints.get("check", ""),
         curl="no-curl" not in answer.facts["check"],
         tags=answer.all("check", "tag"),
+        sizes={arch: int(size) for arch, _, size in (line.partition(" ") for line in answer.all("check", "size"))},
     )
 
 

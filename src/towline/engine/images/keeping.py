@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from towline.config.files import resolve
 from towline.config.paths import state_dir
-from towline.container.cache import check_name
+from towline.container.cache import Nodes, check_name
 from towline.container.housekeeping import (
     Removal,
     Shelved,
@@ -119,7 +119,7 @@ async def pulled(
         session = replace(session, profile=session.profile.model_copy(update={"image_tags": "check"}))
         facts, _ = await site_facts(session)
         default = (facts.default_partition.name,) if facts.default_partition else ()
-        nodes = list(partition or session.profile.partition or default)
+        nodes = Nodes(partition or session.profile.partition or default)
         planned, check, _ = decide(text, await find(session, image, nodes), session.profile, time.time())
         if planned is None or check.verdict is Verdict.FAILS:
             raise PlanRefused(f"{text} cannot be imported", why=check.evidence, fix=check.fix)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 
 from towline.config.profile import ClusterProfile
-from towline.container.cache import CachedImage, Found, find_call, name_of, parse_found
+from towline.container.cache import CachedImage, Found, Nodes, find_call, name_of, parse_found
 from towline.container.reference import registry_form
 from towline.container.registry import Manifest
 from towline.engine.outcomes import check_ending, last_words
@@ -60,8 +61,8 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     there = facts.partition(profile.import_partition)
     if there is None and profile.import_on == "job":
         return _nowhere(profile, facts) if wanted == "always" else AS_THEY_ARE
-    partitions = [part.name for part in asked_partitions(spec, facts)]
-    found = {text: await find(session, Image.parse(text), partitions) for text in pulled}
+    nodes = nodes_of(spec, facts)
+    found = {text: await find(session, Image.parse(text), nodes) for text in pulled}
     decisions = [
         decide(text, found[text], profile, time.time()) if text in found else _file(text) for text in spec.images
     ]
@@ -72,7 +73,22 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     )
 
 
-async def find(session: Session, image: Image, partitions: list[str]) -> Found:
+_FEATURES = re.compile(r"[\w.-]+(?:&[\w.-]+)*")
+
+
+def nodes_of(spec: JobSpec, facts: SiteFacts) -> Nodes:
+    """Which nodes the job may get; of features what is more than a list of wanted ones is passed over."""
+    features = spec.constraint or ""
+    return Nodes(
+        partitions=[part.name for part in asked_partitions(spec, facts)],
+        inside=spec.nodelist or "",
+        outside=spec.exclude or "",
+        features=features.split("&") if _FEATURES.fullmatch(features) else (),
+        gpu=spec.resources.gpu_type or "",
+    )
+
+
+async def find(session: Session, image: Image, nodes: Nodes) -> Found:
     """What the cluster has of an image, and what its registry says where that counts.
 
     Raises:
@@ -80,7 +96,7 @@ async def find(session: Session, image: Image, partitions: list[str]) -> Found:
     """
     profile = session.profile
     ask = profile.image_tags == "check" and not image.digest
-    outcome = await session.call(find_call(cache_of(profile), image, partitions, ask=ask, setup=profile.setup))
+    outcome = await session.call(find_call(cache_of(profile), image, nodes, ask=ask, setup=profile.setup))
     check_ending(outcome, "looking for the image")
     if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
         raise error
@@ -113,8 +129,12 @@ def decide(text: str, found: Found, profile: ClusterProfile, now: float) -> Deci
     image = Image.parse(text)
     if len(found.arches) != 1:
         kinds = " and ".join(found.arches)
-        evidence = f"the nodes are {kinds}, so {text} is pulled from its registry when the job starts"
-        return None, Check("image", Verdict.CANNOT_TELL, evidence), ""
+        evidence = f"the nodes that the job may get are {kinds}, and a file made of {text} is for one of them"
+        fix = (
+            "Name nodes of one kind with --partition, --constraint, --gpu-type or --nodelist; "
+            "or have each pull the image when the job starts: --image-import never."
+        )
+        return None, Check("image", Verdict.FAILS, evidence, fix), ""
     (arch,) = found.arches
     manifest = found.manifest
     if manifest is not None and not manifest.found:
@@ -123,6 +143,9 @@ def decide(text: str, found: Found, profile: ClusterProfile, now: float) -> Deci
     cached = found.cached(arch, digest, profile.image_owners, registry_form(image))
     if cached:
         return _ready(text, cached, found, profile, _old(text, cached, now) if not digest else "")
+    if why := found.lacking(arch):
+        fix = "Make room there (`towline images prune`, `towline gc`), or set `image_cache` to another directory."
+        return None, Check("image", Verdict.FAILS, f"no file can be made of {text}: {why}", fix), ""
     return _to_import(text, arch, digest, profile)
 
 

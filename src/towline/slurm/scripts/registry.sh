@@ -62,14 +62,37 @@ netrc() {
 header() { sed -n "s/^$1: *\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" ./head | tail -n 1; }
 part() { printf '%s' "$tl_challenge" | sed -n "s/.*$1=\"\([^\"]*\)\".*/\1/p"; }
 
-# manifest CONFIG: asks for it with that curl configuration; where it is not there, for the tags that the repository has.
+# manifest CONFIG: asks for it with that curl configuration; where it is not there, for the tags that the repository has, and
+# where it is, for the size of its layers.
 manifest() {
     fetch -- "$tl_base$tl_url" <"$1"
     if [ "$tl_status" -eq 0 ] && [ "$tl_code" = 404 ]; then
         curl --silent --fail --location --connect-timeout 10 --max-time 30 --max-filesize 4000000 --config - --output ./tags \
             -- "$tl_base${tl_url%/manifests/*}/tags/list?n=5000" <"$1" 2>/dev/null || return 0
         tr ',[]' '\n' <./tags | sed -n 's/^[[:space:]]*"\([A-Za-z0-9_][A-Za-z0-9_.-]*\)"[[:space:]]*$/>tag \1/p' | head -n 5000
+    elif [ "$tl_status" -eq 0 ] && [ "$tl_code" = 200 ]; then
+        measure "$1"
     fi
+}
+
+# measure CONFIG: lines `size ARCH BYTES` with what the layers of ./body have, compressed, for each of tl_arches (words of
+# `uname -m`). A list of manifests is followed to the architecture's own.
+measure() {
+    for tl_arch in ${tl_arches-}; do
+        case $tl_arch in x86_64) tl_named=amd64 ;; aarch64) tl_named=arm64 ;; *) tl_named=$tl_arch ;; esac
+        tl_own=$(tr -d '[:space:]' <./body | awk '{ gsub(/},{/, "}\n{"); print }' | grep "\"architecture\":\"$tl_named\"" |
+            grep -v '"os":"windows"' | sed -n 's/.*"digest":"\(sha256:[0-9a-f]*\)".*/\1/p' | head -n 1)
+        if [ -z "$tl_own" ]; then
+            cp ./body ./layers
+        else
+            curl --silent --fail --location --connect-timeout 10 --max-time 30 --max-filesize 4000000 --config - --output ./layers \
+                --header "Accept: $tl_accept" -- "$tl_base${tl_url%/manifests/*}/manifests/$tl_own" <"$1" 2>/dev/null || continue
+        fi
+        grep -q '"layers"' ./layers || continue
+        tr -d '[:space:]' <./layers | tr ',{}' '\n' | arch=$tl_arch awk -F : '
+            $1 == "\"size\"" { sum += $2 }
+            END { if (sum) printf ">size %s %.0f\n", ENVIRON["arch"], sum }'
+    done
 }
 
 # bearer: gets a token and asks again.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from towline.config.profile import ClusterProfile
 from towline.container.cache import CachedImage, Found, name_of
 from towline.container.registry import Manifest
-from towline.engine.images.preparing import decide
+from towline.engine.images.preparing import decide, nodes_of
 from towline.models.image import Image
 from towline.models.plan import Verdict
+from towline.models.resources import Resources
+from towline.models.site import SiteFacts
+from towline.models.spec import JobSpec
+from towline.slurm.space import Quota, Space
 
 TEXT = "nvcr.io/nvidia/x:1"
 DIGEST, OTHER = "sha256:" + "1" * 64, "sha256:" + "2" * 64
@@ -42,7 +48,7 @@ def found(*images: CachedImage, manifest: Manifest | None = None, arches: tuple[
         (found(manifest=answered(0)), Verdict.CANNOT_TELL, False, "could not be reached"),
         (found(there()), Verdict.ON_SUBMIT, True, "is in the cache"),
         (found(), Verdict.OK, False, "a job on cpu makes"),
-        (found(arches=("aarch64", "x86_64")), Verdict.CANNOT_TELL, None, "is pulled from its registry"),
+        (found(arches=("aarch64", "x86_64")), Verdict.FAILS, None, "are aarch64 and x86_64"),
     ],
 )
 def test_what_becomes_of_an_image(answer: Found, verdict: Verdict, ready: bool | None, said: str) -> None:
@@ -90,3 +96,36 @@ def test_it_is_told_when_the_login_host_makes_an_image() -> None:
     profile = PROFILE.model_copy(update={"import_on": "login"})
     _, check, _ = decide(TEXT, found(manifest=answered(200, DIGEST)), profile, 0.0)
     assert check.evidence.startswith("the login host makes /lustre/me/images/")
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "squash", "fits"),
+    [(100, "", True), (99, "", False), (50, "-comp zstd", True), (99, "-comp lzo -noD", False)],
+)
+def test_an_image_that_cannot_fit_is_refused_before_anything_is_written(free_mib: int, squash: str, fits: bool) -> None:
+    quota = Quota("project 7", "/lustre", False, 10, 10 + free_mib * 1024)
+    manifest = replace(answered(200, DIGEST), sizes={"x86_64": 50 << 20, "aarch64": 1})
+    answer = replace(found(manifest=manifest), space=Space("/lustre/me", 1 << 30, quotas=(quota,)), squash=squash)
+    planned, check, _ = decide(TEXT, answer, PROFILE, 0.0)
+    assert (planned is not None) is fits
+    assert (check.verdict is Verdict.FAILS) is not fits
+    if not fits:
+        assert "the quota of project 7 on /lustre: 10 KiB of" in check.evidence
+    assert decide(TEXT, replace(answer, images=(there(),)), PROFILE, 0.0)[1].verdict is Verdict.ON_SUBMIT
+
+
+@pytest.mark.parametrize(
+    ("given", "features"), [("h100", ("h100",)), ("a&b-2", ("a", "b-2")), ("a|b", ()), ("[a&b]*2", ())]
+)
+def test_the_nodes_that_a_job_may_get_are_told(given: str, features: tuple[str, ...]) -> None:
+    facts = SiteFacts(cluster="c", version="22.05", partitions=())
+    spec = JobSpec(
+        command=("true",),
+        constraint=given,
+        nodelist="n[1-2]",
+        exclude="n3",
+        resources=Resources(gpus=1, gpu_type="a100"),
+    )
+    nodes = nodes_of(spec, facts)
+    assert tuple(nodes.features) == features
+    assert nodes.file.decode().splitlines()[:3] == ["in n[1-2]", "out n3", "gpu a100"]
