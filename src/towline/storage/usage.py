@@ -22,7 +22,7 @@ class Item:
 
     Attributes:
         path: below the root: `jobs/ID`, `code/SNAPSHOT`, `data/NAME`, `staged/NAME`, a hidden name of a leftover; or
-            absolute: `PLACE/imports/NAME`.
+            absolute: `PLACE/imports/NAME`, and what is staged outside of the root.
         kind: one of `KINDS`, but for `logs`.
         age: seconds since the job ended, or since it was last touched.
         kib: its size.
@@ -45,8 +45,8 @@ class Item:
 
     @property
     def name(self) -> str:
-        """The job's id, or the snapshot's."""
-        return self.path.partition("/")[2]
+        """The job's id, or the snapshot's, or what jobs call data."""
+        return self.path.rpartition("/")[2] if self.path.startswith("/") else self.path.partition("/")[2]
 
     @property
     def is_job(self) -> bool:
@@ -85,7 +85,7 @@ class Usage:
         """
         if item.kind not in DATA:
             return False
-        place = f"{self.root}/{item.path}/"
+        place = f"{item.path}/" if item.path.startswith("/") else f"{self.root}/{item.path}/"
         return any(f"{path}/".startswith(place) for path in self.needs) or not self.living.isdisjoint(
             self.mentions.get(item.name, ())
         )
@@ -172,6 +172,7 @@ _READERS: Mapping[str, Callable[[str], Item]] = {
     "code": _code,
     "data": _dated("data", "data/"),
     "staged": _dated("staged", "staged/"),
+    "copy": _dated("staged"),
     "import": _import,
     "left": _dated("leftovers"),
 }

@@ -44,6 +44,24 @@ needs_of() {
     while IFS= read -r path; do readlink -m -- "$path"; done <"jobs/$1/script/needs"
 }
 
+# needs_elsewhere: the same of the user's jobs below other roots, as far as Slurm has them: the command of a job (`%o`) is
+# its batch script.
+needs_elsewhere() {
+    squeue --noheader --all --user="$(id -u)" --format=%o </dev/null 2>/dev/null | sed -n 's|^\(/.*/jobs/[^/]*\)/script/batch.*|\1|p' |
+        sort -u | while IFS= read -r job; do
+        [ ! -f "$job/script/needs" ] || while IFS= read -r path; do readlink -m -- "$path"; done <"$job/script/needs"
+    done
+}
+
+# elsewhere PLACE: it is a directory in which jobs stage data, and not the root's own.
+elsewhere() { [ -d "$1" ] && [ "$(readlink -m -- "$1")" != "$(readlink -m staged)" ]; }
+
+# is_copy PATH: a whole copy of data that a job of the user's has staged.
+is_copy() {
+    [ -d "$1" ] && [ ! -h "$1" ] && [ -O "$1" ] && [ ! -h "$1/note" ] && [ -f "$1/note" ] &&
+        grep -q '^uri=' "$1/note" && grep -q '^slurm=' "$1/note"
+}
+
 # read_snapshot ID: sets `snapshot` to the one that a job started with. The job can write there itself.
 read_snapshot() {
     snapshot=-

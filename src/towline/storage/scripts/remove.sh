@@ -4,7 +4,7 @@
 # something looks for it once more after all can see that (stage.sh, snapshot.sh), so that one of both sees the other.
 #
 # Arguments: the root, the user's setup line, then what to remove: jobs/ID, logs/ID, results/ID, code/SNAPSHOT, data/NAME,
-#   staged/NAME, an absolute PLACE/imports/NAME, or a hidden name of a leftover.
+#   staged/NAME, an absolute PLACE/imports/NAME or PLACE/NAME of a copy of data, or a hidden name of a leftover.
 # Output: a line "removed WHAT" or "used WHAT" for each.
 # Exit codes: 0; 43 the queue could not be asked, so nothing was removed; 44 the root is missing.
 
@@ -33,6 +33,8 @@ in_use() {
         newest_attempt "$2"
         queued "$(key_of "${1##*/}")" || [ "$(age "$attempt")" -lt "$((2 * fresh))" ]
         ;;
+    /*/.*) [ ! -O "$2" ] || [ "$(tree_age "$2")" -lt "$fresh" ] ;;
+    /*) ! is_copy "$2" || [ "$(tree_age "$2")" -lt "$fresh" ] || needed "$(readlink -m -- "$1")" "${1##*/}" ;;
     esac
 }
 
@@ -50,6 +52,7 @@ look_again() {
     : >"$here/needs"
     : >"$here/named"
     [ -s "$here/names" ] || return 0
+    needs_elsewhere >>"$here/needs"
     mentions "$here/names" >"$here/mentions"
     for job in jobs/[a-z0-9]*/; do
         job=${job#jobs/} job=${job%/}
@@ -124,7 +127,11 @@ finish() {
 }
 
 for what; do
-    case $what in data/[!.]* | staged/[!.]*) printf '%s\n' "${what#*/}" ;; esac
+    case $what in
+    */imports/* | */.*) ;;
+    data/* | staged/*) printf '%s\n' "${what#*/}" ;;
+    /*) printf '%s\n' "${what##*/}" ;;
+    esac
 done >"$here/names"
 : >"$here/doomed"
 look_again || exit 43

@@ -3,7 +3,7 @@
 # Arguments: the root, the user's setup line, directories in which jobs prepare something (images, staged data).
 # Output: lines "root PATH" (without symbolic links), "job ID AGE END CODE SNAPSHOT" (seconds since its last attempt ended, or
 #   since it changed; that attempt's verdict and exit code, or "- -"; its snapshot or "-"), "code SNAPSHOT AGE" (since it was last asked for),
-#   "data AGE NAME" and "staged AGE NAME" (since it was changed), "import AGE queued|idle PATH", "left AGE PATH" (what calls that
+#   "data AGE NAME" and "staged AGE NAME" (since it was changed), "copy AGE PATH" (staged data elsewhere), "import AGE queued|idle PATH", "left AGE PATH" (what calls that
 #   were killed left half-made), "lives JOB" and "need PATH" for jobs that may live, "mention JOB NAME" for each job's spec, command or,
 #   while it may live, code that has the name of such data in it, "kib N PATH" and "inodes N PATH" for each, "alive NAME" for each
 #   job of the user's in the queue, and at last "whole" when the queue told.
@@ -57,6 +57,18 @@ tell_all() {
     done
 }
 
+# tell_copies PLACE…: own copies of data that lie outside of the root.
+tell_copies() {
+    for place; do
+        elsewhere "$place" || continue
+        place=$(readlink -m -- "$place")
+        for item in "$place"/*+*/; do
+            item=${item%/}
+            ! is_copy "$item" || printf 'copy %s %s\n' "$(tree_age "$item")" "$item"
+        done
+    done
+}
+
 tell_imports() {
     for place; do
         for import in "$place"/imports/*/; do
@@ -72,14 +84,23 @@ tell_imports() {
 
 # Only hidden names of this project's own: nothing else is taken away.
 tell_left() {
+    for place; do
+        elsewhere "$place" || continue
+        place=$(readlink -m -- "$place")
+        for left in "$place"/.*+*.part "$place"/.*+*.removed.*; do
+            if [ -d "$left" ] && [ -O "$left" ]; then printf 'left %s %s\n' "$(tree_age "$left")" "$left"; fi
+        done
+    done
     for left in jobs/.[a-z0-9]*.* code/.[a-z0-9]*.* code/.towline-* data/.*.removed.* staged/.*.removed.* staged/.*.part; do
         [ ! -d "$left" ] || printf 'left %s %s\n' "$(tree_age "$left")" "$left"
     done
 }
 
 printf 'root %s\n' "$(pwd -P)"
-find data staged -mindepth 1 -maxdepth 1 ! -name "*$newline*" ! -name '.*' -printf '%f\n' >"$here/names" 2>/dev/null
+find data staged "$@" -mindepth 1 -maxdepth 1 ! -name "*$newline*" ! -name '.*' ! -name imports ! -name '*.sqsh' ! -name '*.note' \
+    -printf '%f\n' 2>/dev/null | sort -u >"$here/names"
 tell_jobs
+needs_elsewhere | sed 's|^|need |'
 for code in code/[0-9a-f]*/; do
     code=${code%/}
     [ -d "$code" ] && printf 'code %s %s\n' "${code#code/}" "$(age "$code")"
@@ -87,12 +108,16 @@ done
 tell_all data
 tell_all staged
 tell_imports "$@"
-tell_left
+tell_copies "$@"
+tell_left "$@"
 sizes() { sed "s/^\([0-9]*\)[[:space:]]*/$1 \1 /"; }
 measure() {
     {
         find jobs code data staged -mindepth 1 -maxdepth 1 -print0
-        for place in "$@"; do find "$place/imports" -mindepth 1 -maxdepth 1 -type d -print0; done
+        for place in "$@"; do
+            find "$place/imports" -mindepth 1 -maxdepth 1 -type d -print0
+            ! elsewhere "$place" || find "$(readlink -m -- "$place")" -mindepth 1 -maxdepth 1 -type d -name '*+*' -print0
+        done
     } 2>/dev/null | sort -z
 }
 measure "$@" | xargs -0 -r du -sk 2>/dev/null | sizes kib
