@@ -122,6 +122,7 @@ def _toml_text(text: str) -> str:
 def _toml_value(value: Any, place: str) -> str:
     row, inner = items(value), table(value)
     if row is not None:
+        row = _alike(row)
         return "[{}]".format(", ".join(_toml_value(each, "{}[{}]".format(place, n)) for n, each in enumerate(row)))
     if inner is not None:
         pairs = ((_toml_key(name), each) for name, each in inner.items())
@@ -135,6 +136,14 @@ def _toml_value(value: Any, place: str) -> str:
     if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
         raise ValueError("{}: TOML cannot hold a number of more than 64 bits".format(place))
     return _yaml_float(value) if isinstance(value, float) else json.dumps(value)
+
+
+def _alike(row: List[Any]) -> List[Any]:
+    """Numbers of one kind, where no value changes by that: readers of TOML before 1.0 refuse `[0, 0.5]`."""
+    if not any(isinstance(each, float) for each in row) or not all(type(each) in (int, float) for each in row):
+        return row
+    whole = [float(each) if abs(each) <= 1 << 53 else each for each in row]
+    return whole if all(isinstance(each, float) for each in whole) else row
 
 
 _WRITERS: Dict[str, Callable[[Dict[str, Any]], str]] = {"json": _json, "yaml": _yaml, "toml": _toml}

@@ -69,3 +69,9 @@ def test_people_can_read_it() -> None:
     assert text_of(specs, "toml") == (
         '[train]\nlr = 1.0e-05\nsteps = [1, 2]\n\n[[data]]\npath = "/a"\n\n[[data]]\npath = "/b"\n\n[empty]\n'
     )
+
+
+def test_old_readers_of_toml_get_numbers_of_one_kind() -> None:
+    assert text_of({"a": [0, 0.5], "b": [0, True], "c": [1 << 60, 0.5], "d": [1, 2]}, "toml") == (
+        "a = [0.0, 0.5]\nb = [0, true]\nc = [1152921504606846976, 0.5]\nd = [1, 2]\n"
+    )
