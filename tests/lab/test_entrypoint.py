@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from harness.store import ENDPOINT, Store, open_store
 from tests.lab.tao_jobs import BASE, IMAGE, ended, text_of, until
 from towline.lab import Lab
+from towline.models.errors import PlanRefused
 from towline.tao.platforms.slurm import SlurmSDK
 from towline.tao.script_runner import build_entrypoint
 
@@ -85,8 +86,11 @@ def test_a_command_that_is_told_to_stop_can_save(sdk: SlurmSDK, lab: Lab) -> Non
     assert "not reached" not in sdk.get_job_logs(job.id)
 
 
-def test_an_image_without_python_says_so(sdk: SlurmSDK) -> None:
-    job = sdk.create_job("/lustre/images/busybox.sqsh", build_entrypoint(command="true")["command"], gpu_count=0)
+def test_an_image_without_python_is_refused_and_else_says_so_itself(sdk: SlurmSDK) -> None:
+    busybox, text = "/lustre/images/busybox.sqsh", build_entrypoint(command="true")["command"]
+    with pytest.raises(PlanRefused, match=r"busybox\.sqsh holds no Python, and the job's command needs one"):
+        sdk.create_job(busybox, text, gpu_count=0)
+    job = sdk.create_job(busybox, f"export PATH=/lustre/conda/bin:$PATH\n{text}", gpu_count=0)
     assert ended(sdk, job.id) == "Error"
     assert "this image has no Python 3.8 or later" in sdk.get_job_logs(job.id)
 

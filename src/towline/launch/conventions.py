@@ -27,6 +27,10 @@ BY_BASH = (
 """Head of a command's script that has it read by bash where the image has one: TAO's commands are written for that."""
 
 
+NEEDS_PYTHON = "# towline: needs Python\n"
+"""First line of shell text that cannot run in an image without Python; it is looked at before the job is sent."""
+
+
 def before_lines(root: str, job_id: str) -> str:
     """Lines of sh that set what a job's own variables may change.
 

@@ -93,10 +93,12 @@ class RequiredPath:
     Attributes:
         path: absolute path on the cluster.
         image: whether it must be a squashfs image that the user can read.
+        python: whether that image must hold a Python.
     """
 
     path: str
     image: bool = False
+    python: bool = False
 
 
 def facts_call(setup: str = "") -> Call:
@@ -270,7 +272,8 @@ def _attempt(submission: Submission) -> tuple[str, ...]:
 
 
 def _required(paths: Sequence[RequiredPath]) -> bytes:
-    return "".join(f"{'i' if path.image else 'p'} {_line(path.path)}\n" for path in paths).encode()
+    kinds = ("y" if path.python else "i" if path.image else "p" for path in paths)
+    return "".join(f"{kind} {_line(path.path)}\n" for kind, path in zip(kinds, paths, strict=True)).encode()
 
 
 def setup_files(line: str) -> dict[str, bytes | Path]:

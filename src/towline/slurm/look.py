@@ -57,6 +57,7 @@ class Look:
         missing: required paths that do not exist.
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
+        no_pythons: required images without the Python that the command needs.
         room: the directory of jobs, or the nearest one that is there.
         space: what limits writing there.
         start: when the job would start; None when Slurm did not say.
@@ -68,6 +69,7 @@ class Look:
     missing: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
+    no_pythons: tuple[str, ...] = ()
     room: Room | None = None
     space: Space | None = None
     start: Start | None = None
@@ -91,6 +93,7 @@ def parse_look(stdout: str) -> Look:
         missing=answer.all("required", "missing"),
         unreadable=answer.all("required", "unreadable"),
         no_images=answer.all("required", "no-image"),
+        no_pythons=answer.all("required", "no-python"),
         room=parse_room(answer.fact("place", "room")),
         space=parse_space(space.out) if space else None,
         start=_start(test, answer) if test and test.ok else None,

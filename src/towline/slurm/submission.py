@@ -68,6 +68,7 @@ class SubmitAnswer:
         missing: required paths that do not exist.
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
+        no_pythons: required images without the Python that the command needs.
         space: what limits writing where it failed for lack of room; None for any other end.
         why: why no further attempt is due (SPENT).
         excluded: nodes that a further attempt leaves out.
@@ -81,6 +82,7 @@ class SubmitAnswer:
     missing: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
+    no_pythons: tuple[str, ...] = ()
     space: Space | None = None
     why: str = ""
     excluded: str = ""
@@ -101,6 +103,7 @@ def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
         missing=_listed(stdout, "missing "),
         unreadable=_listed(stdout, "unreadable "),
         no_images=_listed(stdout, "no-image "),
+        no_pythons=_listed(stdout, "no-python "),
         space=parse_space(stdout) if ending is ScriptExit.NO_SPACE else None,
         why=_value(stdout, "why"),
         excluded=_value(stdout, "exclude"),
@@ -187,10 +190,18 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
 }
 
 
+NO_PYTHON = "holds no Python, and the job's command needs one"
+TAKE_PYTHON = "Take an image that has Python 3.8 or later."
+
+
 def _paths_error(answer: SubmitAnswer) -> TowlineError:
     lines = [f"{path} does not exist on the cluster, or cannot be reached there" for path in answer.missing]
     lines += [f"{path} is not a file that you can read" for path in answer.unreadable]
     lines += [f"{path} is not a squashfs image" for path in answer.no_images]
+    if not lines:
+        return PlanRefused(
+            f"{' and '.join(answer.no_pythons)} {NO_PYTHON}; nothing was changed on the cluster", fix=TAKE_PYTHON
+        )
     return PlanRefused(
         "paths that the job needs are missing on the cluster; nothing was changed there",
         why="\n".join(lines),

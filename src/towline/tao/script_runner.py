@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from towline.engine.data.program import program
+from towline.launch.conventions import NEEDS_PYTHON
 from towline.launch.quoting import quote
 from towline.tao.entrypoint import Asked, described
 
@@ -35,8 +36,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 """Starts the runner. Python runs it by itself (`-I`): a file `json.py` in the working directory is none of its own."""
 
-_HEAD = """\
-# Made by towline.tao.script_runner.build_entrypoint; the end holds a program and what it is to do.
+_HEAD = f"""\
+{NEEDS_PYTHON}# Made by towline.tao.script_runner.build_entrypoint; the end holds a program and what it is to do.
 for tl_python in python3 python ''; do
     if [ -z "$tl_python" ]; then
         echo 'towline: the command was not started: this image has no Python 3.8 or later (with zlib); use one that' \\

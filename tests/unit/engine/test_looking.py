@@ -15,6 +15,8 @@ import pytest
 from towline.config.profile import ClusterProfile
 from towline.engine.cluster import AsyncCluster
 from towline.engine.store import Store
+from towline.engine.submitting.submission import required_paths
+from towline.launch.conventions import NEEDS_PYTHON
 from towline.models.errors import PlanRefused, RemoteFault, SlurmRefused, SlurmUnavailable
 from towline.models.plan import Plan, Verdict
 from towline.models.site import Partition, SiteFacts
@@ -66,11 +68,31 @@ def verdicts(plan: Plan) -> dict[str, Verdict]:
         ("", Verdict.OK, Verdict.OK),
         (">missing /i.sqsh\n", Verdict.FAILS, Verdict.OK),
         (">missing /data\n>no-image /i.sqsh\n", Verdict.FAILS, Verdict.FAILS),
+        (">no-python /i.sqsh\n", Verdict.FAILS, Verdict.OK),
     ],
 )
 def test_a_look_gives_every_path_its_verdict(store: Store, required: str, image: Verdict, paths: Verdict) -> None:
     found = verdicts(planned(store, seen(required), mounts=["/data"]))
     assert (found["image"], found["paths"]) == (image, paths)
+
+
+@pytest.mark.parametrize(
+    ("fields", "looked_for"),
+    [
+        ({}, True),
+        ({"mounts": ["/data"]}, True),
+        ({"mounts": ["/data:/opt/conda"]}, False),
+        ({"mounts": ["/opt/conda"]}, False),
+        ({"env": {"PATH": "/data/bin:/bin"}}, False),
+        ({"shell": f"export PATH=/data/bin:$PATH\n{NEEDS_PYTHON}"}, False),
+        ({"shell": "python train.py"}, False),
+    ],
+)
+def test_a_python_is_looked_for_where_only_the_image_can_have_it(
+    store: Store, fields: dict[str, Any], looked_for: bool
+) -> None:
+    plan = planned(store, seen(), **{"command": (), "shell": f"{NEEDS_PYTHON}true", **fields})
+    assert {each.path for each in required_paths(plan) if each.python} == ({"/i.sqsh"} if looked_for else set())
 
 
 def test_without_a_look_paths_are_checked_by_the_submission(store: Store) -> None:

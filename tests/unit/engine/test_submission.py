@@ -72,6 +72,7 @@ def test_an_accepted_job_is_pending_with_slurms_id(store: Store) -> None:
         (Outcome(DONE, 0, b"", b""), OutcomeUnknown, JobState.SUBMITTING),
         (Outcome(DONE, 43, b"missing /data\n"), PlanRefused, JobState.REFUSED),
         (Outcome(DONE, 43, b"no-image /i.sqsh\n"), PlanRefused, JobState.REFUSED),
+        (Outcome(DONE, 43, b"no-python /i.sqsh\n"), PlanRefused, JobState.REFUSED),
         (Outcome(DONE, 39, b"", b"the setup line ended with exit code 1"), ConfigError, JobState.REFUSED),
         (Outcome(DONE, 44, b"", b"No space left on device"), StagingFailed, JobState.REFUSED),
         (Outcome(DONE, 42, b"", b"jobs belongs to user 0"), AccessRefused, JobState.REFUSED),

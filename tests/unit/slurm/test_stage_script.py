@@ -94,6 +94,34 @@ def test_two_calls_at_once_make_one_directory_and_one_job(tmp_path: Path) -> Non
         assert (site.job / "script" / "batch").is_file()
 
 
+@pytest.mark.parametrize(
+    ("listing", "code", "lacking"),
+    [
+        ("squashfs-root\nsquashfs-root/usr/bin/sh\n", 0, True),
+        ("squashfs-root/usr/bin/sh\nsquashfs-root/opt/conda/bin/python3.11\nsquashfs-root/usr/x\n", 0, False),
+        ("squashfs-root/usr/bin/python\n", 0, False),
+        ("squashfs-root/usr/bin/ipython-like\nsquashfs-root/python-docs/x\n", 0, True),
+        ("squashfs-root/usr/bin/sh\n", 1, False),
+        ("", 0, True),
+    ],
+)
+def test_an_image_without_python_is_refused_only_where_that_is_sure(
+    site: Site, tmp_path: Path, listing: str, code: int, lacking: bool
+) -> None:
+    image = tmp_path / "my image.sqsh"
+    image.write_bytes(b"hsqs\0\0")
+    program = site.slurm.bin / "unsquashfs"
+    program.write_text(f"#!/bin/sh\n[ -f \"$2\" ] || exit 1\nprintf '{listing}'\nexit {code}\n")
+    program.chmod(0o755)
+    answer = site.stage(RequiredPath(str(image), image=True, python=True))
+    assert answer.no_pythons == ((str(image),) if lacking else ())
+    if lacking:
+        error = submission_error(answer)
+        assert isinstance(error, PlanRefused)
+        assert f"{image} holds no Python, and the job's command needs one; nothing was changed" in str(error)
+    assert site.root.exists() is not lacking
+
+
 def test_all_missing_paths_are_named_before_anything_is_changed(site: Site, tmp_path: Path) -> None:
     there = tmp_path / "with  two blanks "
     there.mkdir()

@@ -20,6 +20,7 @@ from towline.engine.session import Session
 from towline.engine.submitting.intent import LOST, submission_of
 from towline.engine.submitting.presence import submitting
 from towline.engine.submitting.recovery import look_up, taken_over
+from towline.launch.conventions import NEEDS_PYTHON
 from towline.launch.files import SECRETS, secrets_file
 from towline.models.errors import ConfigError, OutcomeUnknown, SlurmUnavailable, TowlineError
 from towline.models.image import Image
@@ -94,7 +95,20 @@ def _intended(session: Session, plan: Plan) -> JobRecord:
 def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
     """What must be on the cluster before the plan's job is sent there."""
     images = image_paths(plan)
-    return tuple(RequiredPath(path, image=path in images) for path in plan.required_paths)
+    python = _needs_python_of_image(plan)
+    return tuple(RequiredPath(path, path in images, path in images and python) for path in plan.required_paths)
+
+
+_PROGRAMS = ("/usr", "/opt", "/bin", "/sbin", "/home", "/root")
+"""Where images have programs, and mounts may."""
+
+
+def _needs_python_of_image(plan: Plan) -> bool:
+    """Whether the command needs a Python that only the image can have: no variable and no mount leads elsewhere."""
+    spec, own = plan.spec, f"{plan.directory}/"
+    others = [each for each in spec.mounts if not each.source.startswith(own)]
+    plain = all(each.source == each.target and not f"{each.target}/".startswith(_PROGRAMS) for each in others)
+    return plain and "PATH" not in spec.env and spec.shell.startswith(NEEDS_PYTHON)
 
 
 def _required_now(plan: Plan) -> tuple[RequiredPath, ...]:
