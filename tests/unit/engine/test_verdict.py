@@ -192,6 +192,16 @@ def test_a_requeue_adds_an_attempt_and_the_one_before_keeps_its_end() -> None:
     assert with_new_attempts(known(), Evidence(dataclasses.replace(GOING, newest=1)), NOW) == known()
 
 
+def test_an_attempt_keeps_its_time_of_submission_when_slurm_has_requeued_it() -> None:
+    """Slurm tells the time of the requeue before the next attempt has left any file."""
+    requeued = QueueRow("7", "PENDING", JobState.PENDING, submitted=90)
+    assert conclude(known(submitted=1), Evidence(GOING, requeued), NOW).last.submitted == 1
+    history = JobHistory(AccountingRow("7", "PENDING", JobState.PENDING, submitted=90))
+    assert conclude(known(submitted=1), Evidence(GOING, None, history), NOW).last.submitted == 1
+    waiting = dataclasses.replace(GOING, start=None)
+    assert conclude(known(submitted=1), Evidence(waiting, requeued), NOW).last.submitted == 90
+
+
 def test_a_task_that_was_started_again_keeps_its_own_id() -> None:
     """Its files tell the array's."""
     task = dataclasses.replace(known(), task=3, attempts=(Attempt(slurm_id="7_3", task=3),))

@@ -142,11 +142,13 @@ def _with_components(attempt: Attempt, before: Sequence[Component], now: Sequenc
 def _from_slurm(attempt: Attempt, evidence: Evidence, state: JobState) -> tuple[Attempt, JobState]:
     """What the queue says, and accounting where the queue has nothing (left) to say."""
     row, newest = evidence.row, evidence.history.newest if evidence.history else None
+    known, begun = attempt.submitted, evidence.files.start is not None
     if row:
-        return _from_queue(attempt, row, newest), row.state
-    if newest:
-        return _from_accounting(attempt, newest), newest.state
-    return attempt, state
+        attempt, state = _from_queue(attempt, row, newest), row.state
+    elif newest:
+        attempt, state = _from_accounting(attempt, newest), newest.state
+    # A requeue gives the job a new time of submission, which is the next attempt's (slurmctld's job_requeue).
+    return dataclasses.replace(attempt, submitted=known or attempt.submitted) if begun else attempt, state
 
 
 def _from_queue(attempt: Attempt, row: QueueRow, accounted: AccountingRow | None) -> Attempt:
