@@ -36,9 +36,9 @@ def main(argv: Sequence[str]) -> int:
             job = Description(**json.load(file))
         return run(job, scratch, os.environ)
     except Problem as problem:
-        say("the command was not started: {}".format(problem.text))
+        say(_not_started(problem))
     except OSError as error:
-        say("the command was not started: {}".format(of_system(error).text))
+        say(_not_started(of_system(error)))
     except ValueError as error:
         say("the command was not started: {}".format(error))
     except Exception as error:
@@ -48,6 +48,11 @@ def main(argv: Sequence[str]) -> int:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return FAILED
+
+
+def _not_started(problem: Problem) -> str:
+    """With the kind, which says to the diagnosis whether another attempt makes sense."""
+    return "the command was not started ({}): {}".format(problem.kind, problem.text)
 
 
 if __name__ == "__main__":
