@@ -119,6 +119,12 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (cluster, channel, event)
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE marks (mark INTEGER NOT NULL);
+    INSERT INTO marks SELECT coalesce(max(changed), 0) FROM jobs;
+    DROP INDEX jobs_by_state;
+    CREATE INDEX jobs_by_state ON jobs (cluster, state, changed);
+    """,
 )
 
 

@@ -14,19 +14,19 @@ import socket
 import sqlite3
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from towline.engine import history
 from towline.engine.history import Happened
 from towline.engine.migrations import migrate
 from towline.engine.planning.estimating import Wait
+from towline.engine.rows import CHANGING, attempt_of, insert, job_values, mark_changed, put_attempts, record_of
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import ConfigError
 from towline.models.event import EventKind, JobEvent
-from towline.models.job import Attempt, Component, JobRecord, JobState, Tasks
-from towline.models.report import Reported
+from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.models.values import Json
@@ -38,18 +38,28 @@ RECENT = 200
 """Jobs from which an estimate is made at most."""
 
 _NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "cifs", "smb3", "ceph", "fuse.sshfs", "9p", "afs")
-_JOB = ("id", "name", "cluster", "state", "directory", "created", "note", "command")
-_ATTEMPT = tuple(field.name for field in fields(Attempt))
 _TOGETHER = 500
 """Jobs that are read with one query."""
-_CHANGING = ("state", "note", "tasks", "progress")
-"""Columns of a job that change after its submission."""
 _FORGET_EVENTS = (
     "DELETE FROM events WHERE job = ? AND NOT EXISTS (SELECT 1 FROM channels "
     "WHERE channels.cluster = events.cluster AND channels.told < events.number)"
 )
 """But for those that people are still to be told of."""
-_ENDED = tuple(state.value for state in JobState if state.ended)
+_ALIVE = tuple(state.value for state in JobState if not state.ended)
+
+
+class _Kept(NamedTuple):
+    """A job as it was read.
+
+    Attributes:
+        record: the job.
+        changed: the number of its newest change.
+        seen: when the look began that this change was learnt from.
+    """
+
+    record: JobRecord
+    changed: int
+    seen: float
 
 
 class Store:
@@ -76,6 +86,7 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self._borrowed: tempfile.TemporaryDirectory[str] | None = None
         self._writes = 0
+        self._read: dict[str, _Kept] = {}
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._network = _is_network(directory)
@@ -172,10 +183,10 @@ class Store:
         if self._borrowed:
             raise self._unwritable("\n".join(self.notes))
         with self.writing() as db:
-            values = _job_values(record) | {"spec": spec.model_dump_json()}
-            db.execute(_insert("INSERT", "jobs", values), values)
-            _put_attempts(db, record)
-            _mark_changed(db, record.id)
+            values = job_values(record) | {"spec": spec.model_dump_json()}
+            db.execute(insert("INSERT", "jobs", values), values)
+            put_attempts(db, record)
+            mark_changed(db, record.id)
             history.append(db, record, [Happened(EventKind.CREATED, {"command": record.command})])
         self._wake()
 
@@ -200,20 +211,25 @@ class Store:
         if self.on_change:
             self.on_change()
 
-    def _known(self, ids: Sequence[str]) -> dict[str, tuple[JobRecord, float]]:
-        """The jobs, and from when their newest change is."""
-        found: dict[str, tuple[JobRecord, float]] = {}
-        for start in range(0, len(ids), _TOGETHER):
-            some = ids[start : start + _TOGETHER]
-            where = f"WHERE id IN ({', '.join('?' * len(some))})"
-            seen = {row["id"]: row["seen"] for row in self._db.execute(f"SELECT id, seen FROM jobs {where}", some)}  # noqa: S608
-            found |= {record.id: (record, seen[record.id]) for record in self._select(where, some)}
-        return found
+    def _known(self, ids: Sequence[str]) -> dict[str, _Kept]:
+        """The jobs with these ids."""
+        some = (ids[start : start + _TOGETHER] for start in range(0, len(ids), _TOGETHER))
+        kept = (each for part in some for each in self._select(f"WHERE id IN ({', '.join('?' * len(part))})", part))
+        return {each.record.id: each for each in kept}
+
+    def keep_diagnosis(self, record: JobRecord, number: int, found: Diagnosis) -> None:
+        """Write why an attempt ended, and the job's note; the job's state, which may have ended, stays as it is."""
+        with self.writing() as db:
+            body = json.dumps(asdict(found))
+            db.execute("UPDATE attempts SET diagnosis = ? WHERE job = ? AND number = ?", (body, record.id, number))
+            db.execute("UPDATE jobs SET note = ? WHERE id = ?", (record.note, record.id))
+            mark_changed(db, record.id)
 
     def remove(self, job_ids: Iterable[str]) -> None:
         """Forget jobs."""
         with self.writing() as db:
             for job_id in job_ids:
+                self._read.pop(job_id, None)
                 db.execute("DELETE FROM attempts WHERE job = ?", (job_id,))
                 db.execute(_FORGET_EVENTS, (job_id,))
                 db.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
@@ -238,13 +254,17 @@ class Store:
 
     def jobs(self, cluster: str, *, everything: bool = False) -> tuple[JobRecord, ...]:
         """The cluster's jobs, oldest first: those that have not ended, or all of them."""
-        ended = ", ".join(f"'{word}'" for word in _ENDED)
-        alive = "" if everything else f"AND state NOT IN ({ended})"
+        words = ", ".join(f"'{word}'" for word in _ALIVE)
+        alive = "" if everything else f"AND state IN ({words})"
         return self._jobs(f"WHERE cluster = ? {alive} ORDER BY id", (cluster,))
+
+    def newest_change(self) -> int:
+        """The number of the newest change of a job, for `changed_since`."""
+        return int(self._db.execute("SELECT coalesce(max(changed), 0) FROM jobs").fetchone()[0])
 
     def changed_since(self, cluster: str, mark: int) -> tuple[tuple[JobRecord, ...], int]:
         """The cluster's jobs that any process has changed since `mark`, and the next mark; 0 means all jobs."""
-        newest = int(self._db.execute("SELECT coalesce(max(changed), 0) AS mark FROM jobs").fetchone()["mark"])
+        newest = self.newest_change()
         mark = mark if mark <= newest else 0  # the jobs with the newest changes were removed
         records = self._jobs("WHERE cluster = ? AND changed >= ? ORDER BY id", (cluster, mark)) if newest else ()
         return records, newest
@@ -255,15 +275,35 @@ class Store:
 
     def _jobs(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
         with self.reading():
-            return self._select(where, values)
+            return tuple(each.record for each in self._select(where, values))
 
-    def _select(self, where: str, values: Sequence[str | int]) -> tuple[JobRecord, ...]:
-        rows = self._db.execute(f"SELECT * FROM jobs {where}", values).fetchall()  # noqa: S608
-        chosen = f"SELECT * FROM attempts WHERE job IN (SELECT id FROM jobs {where}) ORDER BY job, number"  # noqa: S608
+    def _select(self, where: str, values: Sequence[str | int]) -> list[_Kept]:
+        """The jobs that a condition chooses, in its order; only those are read whole that were written since."""
+        rows = self._db.execute(f"SELECT id, changed FROM jobs {where}", values).fetchall()  # noqa: S608
+        found = {
+            job_id: kept for job_id, changed in rows if (kept := self._read.get(job_id)) and kept.changed == changed
+        }
+        unread = [job_id for job_id, _ in rows if job_id not in found]
+        for start in range(0, len(unread), _TOGETHER):
+            found |= self._read_whole(unread[start : start + _TOGETHER])
+        return [found[job_id] for job_id, _ in rows]
+
+    def _read_whole(self, ids: Sequence[str]) -> dict[str, _Kept]:
+        """Read jobs, and keep those that have not ended: they are read again and again."""
+        marks = ", ".join("?" * len(ids))
         attempts: dict[str, list[Attempt]] = {}
-        for each in self._db.execute(chosen, values):
-            attempts.setdefault(each["job"], []).append(_attempt(each))
-        return tuple(_record(row, attempts.get(row["id"], ())) for row in rows)
+        for row in self._db.execute(f"SELECT * FROM attempts WHERE job IN ({marks}) ORDER BY job, number", ids):  # noqa: S608
+            attempts.setdefault(row["job"], []).append(attempt_of(row))
+        rows = self._db.execute(f"SELECT * FROM jobs WHERE id IN ({marks})", ids)  # noqa: S608
+        read = {
+            row["id"]: _Kept(record_of(row, attempts.get(row["id"], ())), row["changed"], row["seen"]) for row in rows
+        }
+        for job_id, kept in read.items():
+            if kept.record.state.ended:
+                self._read.pop(job_id, None)
+            else:
+                self._read[job_id] = kept
+        return read
 
     # --- What happened ---
 
@@ -309,7 +349,7 @@ class Store:
         """Keep facts under the name of the cluster profile."""
         with self.writing() as db:
             values = {"cluster": profile, "asked": facts.asked, "body": facts.to_json()}
-            db.execute(_insert("REPLACE", "facts", values), values)
+            db.execute(insert("REPLACE", "facts", values), values)
 
     def forget_facts(self, profile: str) -> None:
         """Ask again the next time: what was kept turned out to be wrong."""
@@ -334,72 +374,20 @@ def _wait(spec: dict[str, Any], seconds: int) -> Wait:
     return Wait(seconds, tuple(spec.get("partition", ())), nodes, nodes * int(wanted.get("gpus_per_node", 0)))
 
 
-def _saved(
-    db: sqlite3.Connection, record: JobRecord, known: tuple[JobRecord, float] | None, seen: float | None
-) -> JobRecord:
+def _saved(db: sqlite3.Connection, record: JobRecord, known: _Kept | None, seen: float | None) -> JobRecord:
     """Write a job that has changed since `known`; the result is the job as it is in the store then."""
     if known is None:
         return record
-    before, changed = known
-    if record == before or before.state.ended or (seen is not None and changed > seen):
+    before = known.record
+    if record is before or record == before or before.state.ended or (seen is not None and known.seen > seen):
         return before
-    columns = (*_CHANGING, "seen")
-    values = {"id": record.id, "seen": seen or changed, **{name: _job_values(record)[name] for name in _CHANGING}}
+    columns = (*CHANGING, "seen")
+    values = {"id": record.id, "seen": seen or known.seen, **{name: job_values(record)[name] for name in CHANGING}}
     db.execute(f"UPDATE jobs SET {', '.join(f'{name} = :{name}' for name in columns)} WHERE id = :id", values)  # noqa: S608
-    _put_attempts(db, record)
-    _mark_changed(db, record.id)
+    put_attempts(db, record)
+    mark_changed(db, record.id)
     history.append(db, record, history.changes(before, record))
     return record
-
-
-def _record(row: sqlite3.Row, attempts: Sequence[Attempt]) -> JobRecord:
-    plain: dict[str, Any] = {name: row[name] for name in _JOB}
-    plain["state"] = JobState(plain["state"])
-    return JobRecord(
-        **plain,
-        attempts=tuple(attempts),
-        roles=tuple(row["roles"].split()),
-        tasks=Tasks.from_json(row["tasks"]),
-        progress=Reported(**json.loads(row["progress"])) if row["progress"] else None,
-    )
-
-
-def _attempt(row: sqlite3.Row) -> Attempt:
-    plain: dict[str, Any] = {name: row[name] for name in _ATTEMPT}
-    parts: list[dict[str, str]] = json.loads(plain.pop("components") or "[]")
-    told = plain.pop("diagnosis")
-    diagnosis = Diagnosis(**json.loads(told)) if told else None
-    return Attempt(**plain, components=tuple(Component(**part) for part in parts), diagnosis=diagnosis)
-
-
-def _mark_changed(db: sqlite3.Connection, job_id: str) -> None:
-    db.execute("UPDATE jobs SET changed = (SELECT max(changed) + 1 FROM jobs) WHERE id = ?", (job_id,))
-
-
-def _put_attempts(db: sqlite3.Connection, record: JobRecord) -> None:
-    for attempt in record.attempts:
-        values = {"job": record.id, **asdict(attempt)}
-        for name in ("components", "diagnosis"):
-            values[name] = json.dumps(values[name]) if values[name] else ""
-        db.execute(_insert("REPLACE", "attempts", values), values)
-
-
-def _job_values(record: JobRecord) -> dict[str, object]:
-    values: dict[str, object] = {name: getattr(record, name) for name in _JOB}
-    values["state"] = record.state.value
-    values["tasks"] = _tasks_text(record)
-    values["roles"] = " ".join(record.roles)
-    values["progress"] = json.dumps(asdict(record.progress)) if record.progress else ""
-    return values
-
-
-def _tasks_text(record: JobRecord) -> str:
-    return record.tasks.to_json() if record.tasks else ""
-
-
-def _insert(verb: str, table: str, columns: Iterable[str]) -> str:
-    names = list(columns)
-    return f"{verb} INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
 
 
 def _is_network(directory: Path) -> bool:

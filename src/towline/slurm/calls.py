@@ -213,8 +213,8 @@ def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", account
         setup: the profile's shell line.
         accounts: arrays of which accounting is asked for every task, for the queue has forgotten some.
     """
-    files = {**setup_files(setup), **build_poll_input(targets, accounts)}
-    return Call("poll", script("poll"), (root, SQUEUE_FORMAT, SACCT_FIELDS), files, repeats=True)
+    args = (root, SQUEUE_FORMAT, SACCT_FIELDS, *build_poll_input(targets, accounts))
+    return Call("poll", script("poll"), args, setup_files(setup), repeats=True)
 
 
 def queue_call(slurm: SlurmId, setup: str = "") -> Call:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from towline.models.job import JobState
 from towline.slurm.states import job_state, state_word
@@ -18,8 +20,7 @@ _ROW_ID = re.compile(r"\d+(?:[_+]\S+)?")
 _EXIT = re.compile(r"(\d+):(\d+)")
 
 
-@dataclass(frozen=True)
-class SlurmId:
+class SlurmId(NamedTuple):
     """Slurm's id of a job.
 
     Attributes:
@@ -158,6 +159,7 @@ def parse_time(text: str) -> int | None:
     return int(text) or None if text.isdecimal() else None
 
 
+@lru_cache(maxsize=4096)  # the rows of jobs that wait are the same in poll after poll
 def _queue_row(line: str) -> QueueRow | None:
     parts = line.split("|", 7)
     if len(parts) != 8 or not _ROW_ID.fullmatch(parts[0].strip()):

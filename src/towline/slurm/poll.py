@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from towline.models.array import parse_tasks
 from towline.models.job import Component, JobState
@@ -21,8 +22,7 @@ _BUSY = re.compile(r"temporarily unable|rate limit|RPC limit|busy|timed out on s
 """Slurm's words for a controller that has too much to do; limits on requests came with 23.02 (slurm.conf(5))."""
 
 
-@dataclass(frozen=True)
-class PollTarget:
+class PollTarget(NamedTuple):
     """One attempt to look at.
 
     Attributes:
@@ -231,8 +231,8 @@ def tasks_of(row_id: str, array: str) -> frozenset[int]:
         return frozenset()
 
 
-def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> dict[str, bytes]:
-    """The poll script's files: id lists that fit a command line each, per cluster, and the attempts to look at.
+def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> tuple[str, str, str]:
+    """The poll script's lists: queries with as many ids as fit a command line, the attempts to look at, and arrays.
 
     Raises:
         ValueError: an id has a form that no id has.
@@ -240,8 +240,8 @@ def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] 
     arrays = {target.slurm for target in targets if target.slurm and target.array}
     foreign = {target.slurm for target in targets if target.slurm and target.job_id is None}
     queries = [
-        f"{cluster or '-'} {','.join(ids)} {','.join(each for each in ids if SlurmId(each, cluster) in arrays) or '-'} "
-        f"{'any' if any(SlurmId(each, cluster) in foreign for each in ids) else 'own'}"
+        f"{cluster or '-'} {','.join(ids)} {_among(ids, cluster, arrays) or '-'} "
+        f"{'any' if _among(ids, cluster, foreign) else 'own'}"
         for cluster, ids in _by_cluster([target.slurm for target in targets if target.slurm])
     ]
     attempts = [
@@ -251,7 +251,13 @@ def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] 
         if target.job_id is not None
     ]
     wanted = [f"{cluster or '-'} {','.join(ids)}" for cluster, ids in _by_cluster(accounts)]
-    return {"queries": _lines(queries), "jobs": _lines(attempts), "accounts": _lines(wanted)}
+    return "\n".join(queries), "\n".join(attempts), "\n".join(wanted)
+
+
+def _among(ids: Sequence[str], cluster: str, some: set[SlurmId]) -> str:
+    """Those of the ids that are some of these, as a list."""
+    wanted = {slurm.id for slurm in some if slurm.cluster == cluster}
+    return ",".join(each for each in ids if each in wanted)
 
 
 def _unless_waiting(target: PollTarget) -> str:
@@ -294,10 +300,6 @@ def _checked(pattern: re.Pattern[str], text: str) -> str:
     if not pattern.fullmatch(text):
         raise ValueError(f"{text!r} is not an id that can be asked for")
     return text
-
-
-def _lines(lines: Iterable[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _is_query(frame: Frame) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,7 @@ _COMPILED = tuple(
 )
 
 
+@lru_cache(maxsize=256)
 def explain_reason(reason: str) -> Reason:
     """Explain what `squeue` gives as a pending job's reason; an unknown word is passed on as it is."""
     word = reason.strip() or "None"

@@ -103,8 +103,7 @@ class Cluster:
         now = self.clock.now
         if self.failing(now):
             return Outcome(Ending.NOT_STARTED, detail="no route")
-        queries = bytes(operation.files["queries"]).decode().splitlines()  # pyright: ignore[reportArgumentType]
-        jobs = bytes(operation.files["jobs"]).decode().splitlines()  # pyright: ignore[reportArgumentType]
+        queries, jobs = (text.splitlines() for text in operation.args[3:5])
         (self.polls if queries else self.looks).append(now)
         parts = [f"@now {int(self.clock.time())}", *map(self._query, queries), *map(self._files, jobs), "@end\n"]
         return Outcome(Ending.DONE, 0, "\n".join(filter(None, parts)).encode())

@@ -14,9 +14,12 @@ import pytest
 
 from tests.unit.engine.records import SPEC, record
 from towline.engine.store import Store
+from towline.models.diagnosis import Diagnosis
 from towline.models.errors import ConfigError
 from towline.models.job import Attempt, JobState
 from towline.models.site import Partition, SiteFacts
+
+FOUND = Diagnosis("user")
 
 
 @pytest.fixture
@@ -78,6 +81,28 @@ def test_a_job_that_ended_never_gets_another_state(store: Store, ended: JobState
     found = store.job("a00000001")
     assert found is not None
     assert (found.state, found.last.slurm_id) == (ended, "")
+
+
+def test_what_another_process_writes_is_read_though_it_was_read_before(store: Store) -> None:
+    store.intend(record(state=JobState.PENDING), SPEC)
+    assert store.job("a00000001") is store.job("a00000001")  # not read from the file again
+    other = Store(store.directory)
+    other.save(record(state=JobState.RUNNING))
+    assert [job.state for job in store.jobs("lab")] == [JobState.RUNNING]
+    other.keep_diagnosis(record(note="why"), 1, FOUND)
+    (job,) = store.jobs("lab")
+    assert (job.note, job.last.diagnosis) == ("why", FOUND)
+    other.close()
+
+
+def test_a_job_that_was_forgotten_and_comes_back_is_not_taken_for_the_old_one(store: Store) -> None:
+    store.intend(record(state=JobState.PENDING), SPEC)
+    assert store.job("a00000001") is not None
+    other = Store(store.directory)
+    other.remove(["a00000001"])
+    other.intend(record(state=JobState.RUNNING), SPEC)
+    assert [job.state for job in store.jobs("lab")] == [JobState.RUNNING]
+    other.close()
 
 
 def test_only_jobs_that_have_not_ended_are_listed_unless_all_are_wanted(store: Store) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -133,7 +134,8 @@ def lost_submission(store: Store, age: float) -> str:
     with pytest.raises(OutcomeUnknown):
         submit(store, lambda _: Outcome(Ending.UNKNOWN))
     (job,) = store.jobs("lab")
-    store._db.execute("UPDATE jobs SET created = ?", (time.time() - age,))  # pyright: ignore[reportPrivateUsage]
+    with store.writing() as db:
+        db.execute("UPDATE jobs SET created = ?, changed = changed + 1", (time.time() - age,))
     return job.id
 
 
@@ -152,6 +154,32 @@ def look_again(store: Store, found: Outcome) -> list[str]:
 
     asyncio.run(cluster(store, answer).jobs())
     return sent
+
+
+def test_what_another_process_does_during_a_poll_is_not_undone(store: Store) -> None:
+    """Nothing is learnt of a job that waits as before, so that only the store can tell."""
+    submit(store, lambda _: Outcome(DONE, 0, b"came=submitted\nslurm=41\n"))
+    with store.writing() as db:
+        db.execute("UPDATE jobs SET created = 1, changed = changed + 1")
+    row = b"@query 0 squeue - 41\n>41|PENDING|1|N/A|N/A|1||Priority\n"
+    cancelling = False
+
+    def answer(operation: Operation) -> Outcome:
+        assert operation.name == "poll"
+        if cancelling:
+            other = Store(store.directory)
+            other.save(*(dataclasses.replace(job, state=JobState.CANCELLED) for job in other.jobs("lab")))
+            other.close()
+        return Outcome(DONE, 0, row + b"@end\n")
+
+    async def polls() -> list[JobState]:
+        nonlocal cancelling
+        looking = cluster(store, answer)
+        states = [job.state for _ in range(2) for job in await looking.jobs()]
+        cancelling = True
+        return [*states, *(job.state for job in await looking.jobs())]
+
+    assert asyncio.run(polls()) == [JobState.PENDING, JobState.PENDING, JobState.CANCELLED]
 
 
 OLD = CALL_SECONDS + 60

@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.engine.records import record
 from towline.engine.watching.attempts import with_new_attempts
-from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report
+from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report, waits_on
 from towline.launch.records import BY_CANCEL
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
-from towline.slurm.poll import AttemptFiles
+from towline.slurm.poll import AttemptFiles, PollAnswer
 from towline.slurm.states import job_state
 
 NOW = 1000.0
@@ -256,3 +256,41 @@ def test_a_report_of_failure_fails_a_job_that_slurm_calls_completed() -> None:
 )
 def test_a_failure_without_a_record_says_why_there_may_be_none(left: AttemptFiles, said: str) -> None:
     assert said in conclude(known(), Evidence(left, None, accounted("FAILED", "1:0")), NOW).note
+
+
+HELD = QueueRow("7", "PENDING", JobState.PENDING, submitted=1, node_count=1, reason="JobHeldUser")
+WAITING = conclude(known(JobState.PENDING), Evidence(AttemptFiles(), HELD), NOW)
+
+
+def answered(row: QueueRow | None, *, looked_at: bool = False) -> PollAnswer:
+    found: dict[tuple[str, int, int | None], AttemptFiles] = {}
+    if looked_at:
+        found["a00000001", 1, None] = AttemptFiles(present=True)
+    return PollAnswer(True, (), {("", "7"): row} if row else {}, {}, found)
+
+
+def test_a_job_that_waits_as_before_is_not_concluded_again() -> None:
+    assert waits_on(WAITING, answered(HELD))
+    assert waits_on(WAITING, answered(dataclasses.replace(HELD, started=99)))  # the expected start is not kept
+    assert conclude(WAITING, Evidence(AttemptFiles(), HELD), NOW) == WAITING
+
+
+@pytest.mark.parametrize(
+    ("changes", "row", "looked_at"),
+    [
+        ({}, None, False),
+        ({}, HELD, True),
+        ({}, dataclasses.replace(HELD, reason="Priority"), False),
+        ({}, dataclasses.replace(HELD, submitted=2), False),
+        ({}, dataclasses.replace(HELD, word="RUNNING", state=JobState.RUNNING), False),
+        ({}, dataclasses.replace(HELD, word="REQUEUED"), False),
+        ({"state": JobState.RUNNING}, HELD, False),
+        ({"state": JobState.UNKNOWN}, HELD, False),
+        ({"note": "something else"}, HELD, False),
+        ({"task": 3}, HELD, False),
+    ],
+)
+def test_whatever_is_new_of_a_job_that_waits_is_concluded(
+    changes: dict[str, Any], row: QueueRow | None, looked_at: bool
+) -> None:
+    assert not waits_on(dataclasses.replace(WAITING, **changes), answered(row, looked_at=looked_at))

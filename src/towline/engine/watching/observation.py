@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from towline.engine.healing.bad_nodes import remember_bad_nodes
+from towline.engine.healing.due import is_held
 from towline.engine.healing.going_on import go_on
 from towline.engine.outcomes import check_ending, expect_done, last_words
 from towline.engine.reasons import with_reasons
@@ -21,6 +22,7 @@ from towline.engine.watching.verdict import (
     evidence_of,
     failed_by_report,
     slurm_id_of,
+    waits_on,
 )
 from towline.models.errors import RemoteFault, SlurmUnavailable
 from towline.models.job import JobRecord, JobState
@@ -101,24 +103,28 @@ class Look:
 
 async def look(session: Session, records: Sequence[JobRecord]) -> Look:
     """The same as `poll`, with what the queue said besides."""
-    known = {record.reference: record for record in records}
-    alive = [_open(record) for record in known.values() if not record.state.ended or _unseen(record)]
+    once = {record.reference: record for record in records}.values()
+    alive = [_open(record) for record in once if not record.state.ended or _unseen(record)]
     if not alive:
         return Look(tuple(records))
-    begun = time.time()
-    answer = await ask(session, [_target(record) for record in alive])
-    grown = [with_new_attempts(record, evidence_of(answer, record), begun) for record in alive]
-    requeued = [new for old, new in zip(alive, grown, strict=True) if new is not old]
-    same = [new for old, new in zip(alive, grown, strict=True) if new is old]
-    known |= await _learn(session, same, answer, begun)
+    mark, begun = session.store.newest_change(), time.time()
+    answer = await ask(session, [_target(record, begun) for record in alive])
+    moved = [record for record in alive if not waits_on(record, answer) or is_held(record)]
+    grown = [with_new_attempts(record, evidence_of(answer, record), begun) for record in moved]
+    requeued = [new for old, new in zip(moved, grown, strict=True) if new is not old]
+    same = [new for old, new in zip(moved, grown, strict=True) if new is old]
+    known = await _learn(session, same, answer, begun)
     if requeued:
-        known |= await _learn(session, requeued, await ask(session, [_target(record) for record in requeued]), begun)
-    return Look(tuple(_of(record, known[record.reference]) for record in records), answer)
+        targets = [_target(record, begun) for record in requeued]
+        known |= await _learn(session, requeued, await ask(session, targets), begun)
+    written, _ = session.store.changed_since(session.profile.name, mark)
+    known |= {record.reference: record for record in written}
+    return Look(tuple(_of(record, known.get(record.reference, record)) for record in records), answer)
 
 
 def _of(before: JobRecord, after: JobRecord) -> JobRecord:
     """What is known after a look; a task that ended stays ended when there is nothing of it to be seen any more."""
-    return before if before.state.ended and not after.state.ended else after
+    return before if after is not before and before.state.ended and not after.state.ended else after
 
 
 def _unseen(record: JobRecord) -> bool:
@@ -149,19 +155,19 @@ async def ask(session: Session, targets: Sequence[PollTarget], accounts: Sequenc
     return answer
 
 
-def _target(record: JobRecord) -> PollTarget:
+def _target(record: JobRecord, now: float) -> PollTarget:
     attempt = record.last
     slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id else None
     array = record.tasks is not None
-    return PollTarget(record.id, attempt.number, slurm, record.task, array=array, lazy=_only_waits(record))
+    return PollTarget(record.id, attempt.number, slurm, record.task, array, _only_waits(record, now))
 
 
-def _only_waits(record: JobRecord) -> bool:
+def _only_waits(record: JobRecord, now: float) -> bool:
     """Whether a job's files tell nothing while it waits on: it was seen before, never began, and awaits no import."""
     last = record.last
     seen = last.slurm_state == "PENDING" and last.submitted is not None and bool(last.reason)
     alone = record.task is None and record.tasks is None and len(record.attempts) == 1
-    settled = time.time() - record.created > _SETTLED_SECONDS
+    settled = now - record.created > _SETTLED_SECONDS
     return seen and alone and settled and not last.reason.startswith("Dependency")
 
 

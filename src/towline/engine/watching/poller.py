@@ -210,7 +210,8 @@ class Poller:
             raise
         self._trouble = None
         self._lease.answered()
-        self._known |= {each.id: each for each in look.records}
+        # Of the others somebody else may have written something newer meanwhile.
+        self._known |= {new.id: new for old, new in zip(records, look.records, strict=True) if new is not old}
         now = time.time()
         if look.answer and (look.answer.busy or look.answer.unanswered):
             self._pace.failed(now, busy=look.answer.busy)

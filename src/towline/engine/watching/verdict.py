@@ -53,6 +53,9 @@ class Evidence:
     later: tuple[AttemptFiles, ...] = ()
 
 
+_NOT_LOOKED_AT = Evidence(AttemptFiles())
+
+
 def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
     """The part of a poll's answer that is about one job's newest attempt."""
     files = answer.attempts.get((record.id, record.last.number, record.task), AttemptFiles())
@@ -111,6 +114,21 @@ def conclude(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
         progress=parse_report(evidence.files.report) or record.progress,
     )
     return dataclasses.replace(record, note=note_of(record, evidence))
+
+
+def waits_on(record: JobRecord, answer: PollAnswer) -> bool:
+    """Whether a job waits in the queue just as it is known to, so that there is nothing to conclude from this poll.
+
+    Its files were of no interest then (`PollTarget.lazy`). With thousands of jobs this is what most are found to do.
+    """
+    last = record.last
+    row = answer.queue.get((last.slurm_cluster, last.slurm_id))
+    if row is None or record.state is not JobState.PENDING or record.tasks is not None or record.task is not None:
+        return False
+    same = row.word == last.slurm_state == "PENDING" and row.reason == last.reason and row.submitted == last.submitted
+    if not same or last.nodes or last.started or last.ended or last.components:
+        return False
+    return (record.id, last.number, None) not in answer.attempts and record.note == note_of(record, _NOT_LOOKED_AT)
 
 
 def failed_by_report(record: JobRecord, files: AttemptFiles) -> JobRecord:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Iterator
 
 from towline.engine.outcomes import expect_done
@@ -129,12 +128,8 @@ def _in_order(rows: list[list[str]], hits: Iterable[Hit]) -> list[Hit]:
 
 
 def _keep(session: Session, record: JobRecord, number: int, found: Diagnosis) -> None:
-    """Write the diagnosis beside the attempt; the job's state, which may have ended, stays as it is."""
+    """Write the diagnosis beside the attempt of the job as the store has it."""
     known = session.store.job(record.id)
     if known is None:
         return
-    note = with_diagnosis(known, number, found).note
-    with session.store.writing() as db:
-        body = json.dumps(dataclasses.asdict(found))
-        db.execute("UPDATE attempts SET diagnosis = ? WHERE job = ? AND number = ?", (body, record.id, number))
-        db.execute("UPDATE jobs SET note = ? WHERE id = ?", (note, record.id))
+    session.store.keep_diagnosis(with_diagnosis(known, number, found), number, found)

@@ -17,10 +17,22 @@ export LC_ALL
 
 # Variables of a surrounding job or of the user's profile would change what Slurm's commands do, and a job that takes
 # over the environment (sbatch(1), --export) would find another one's ranks and devices there.
+# The shell's own list saves two processes for each operation; lines within a value are no names, or name what is not set.
 tl_inside=${SLURM_JOB_ID-}
-for tl_name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
+tl_exported=$(export -p)
+case $tl_exported in
+*'export PATH='*) ;;
+*) tl_exported=$(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/export \1=/p') ;;
+esac
+tl_ifs=$IFS
+IFS='
+'
+set -f
+for tl_name in $tl_exported; do
+    tl_name=${tl_name#export }
+    tl_name=${tl_name%%=*}
     case $tl_name in
-    SLURM_CONF) ;;
+    SLURM_CONF | *[!A-Za-z0-9_]*) ;;
     SLURM_* | SLURMD_* | SLURMSTEPD_* | _SLURM_* | SPANK_* | PMI_* | PMI2_* | PMIX_*) unset "$tl_name" ;;
     SBATCH_* | SQUEUE_* | SACCT_* | SCANCEL_* | SINFO_* | SCONTROL_* | SRUN_* | SALLOC_*) unset "$tl_name" ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK | OMPI_* | TOWLINE_* | \
@@ -28,6 +40,8 @@ for tl_name in $(env | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)=.*/\1/p'); do
         RANK | LOCAL_RANK | GROUP_RANK) [ -z "$tl_inside" ] || unset "$tl_name" ;;
     esac
 done
+set +f
+IFS=$tl_ifs
 
 # as_user COMMAND…: in the user's own locale, for what takes over the environment.
 as_user() {

@@ -1,35 +1,16 @@
 #!/bin/sh
-# poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS: looks at any number of attempts.
-# ./queries has a line `CLUSTER ID,ID,… ARRAY,ARRAY,… WHOSE` for each query (`-` for the cluster that answers by itself, and
-# for no arrays among the ids; WHOSE is `own`, or `any` when jobs of others are asked for, too), ./accounts a line
-# `CLUSTER ARRAY,ARRAY,…` for arrays that accounting is asked for, too. ./jobs has a line `JOB ATTEMPT TASK` for each
-# attempt whose files are wanted (`-` for a job that is no task of an array), and `CLUSTER/ID` behind it where they are
-# wanted only if the queue does not have it waiting.
+# poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS QUERIES JOBS ACCOUNTS: looks at any number of attempts. The last three are lines:
+# QUERIES has `CLUSTER ID,ID,… ARRAY,ARRAY,… WHOSE` for each query (`-` for the cluster that answers by itself, and for no
+# arrays among the ids; WHOSE is `own`, or `any` when jobs of others are asked for, too), ACCOUNTS `CLUSTER ARRAY,ARRAY,…`
+# for arrays that accounting is asked for, too. JOBS has `JOB ATTEMPT TASK` for each attempt whose files are wanted (`-`
+# for a job that is no task of an array), and `CLUSTER/ID` behind it where they are wanted only if the queue does not have
+# it waiting.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
 # shellcheck source=src/towline/slurm/scripts/imports.sh
 . ./imports.sh
-
-# gone IDS ARRAYS: those that are not alive in squeue's answer, for accounting to tell about. Arrays are left out: some
-# of their tasks have always ended.
-gone() {
-    awk -F '|' -v wanted="$1" -v arrays="$2" '
-        BEGIN {
-            split("COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED", words, " ")
-            for (i in words) over[words[i]] = 1
-            split(arrays, words, ",")
-            for (i in words) alive[words[i]] = 1
-        }
-        /^[0-9]/ && !($2 in over) { alive[$1] = 1; sub(/[_+].*/, "", $1); alive[$1] = 1 }
-        END {
-            count = split(wanted, ids, ",")
-            for (i = 1; i <= count; i++) {
-                if (!(ids[i] in alive)) { printf "%s%s", sep, ids[i]; sep = "," }
-            }
-        }' ./ask.out
-}
 
 # fold ARRAYS START END: an array has a row for each task that began. Of those in one state the first stays, the others
 # become one row `ID_[1-3,7]|STATE|…` with the earliest start and the latest end (in columns START and END).
@@ -71,43 +52,86 @@ fold() {
                     row = row OFS (column == start ? begun[key] : column == end ? ended[key] : "")
                 print row
             }
-        }' ./ask.out >./ask.folded && mv ./ask.folded ./ask.out
+        }' "$tl_to.out" >./ask.folded && mv ./ask.folded "$tl_to.out"
 }
 
-# query CLUSTER IDS ARRAYS WHOSE: the queue, then accounting for what is no longer alive there. A controller that is away takes
-# nine seconds to fail, so a cluster that did not answer is not asked again in this poll. Ids come again, and then mostly
-# for somebody else's job.
+# query CLUSTER IDS ARRAYS WHOSE: asks the queue. The answer goes to ./ask.N.out and ./ask.N.err, and a line
+# `N CODE CLUSTER IDS ARRAYS WHOSE` to ./asked. A controller that is away takes nine seconds to fail, so a cluster that did not
+# answer is not asked again in this poll.
 query() {
-    tl_where=''
-    tl_whose=''
+    if [ "$1" != "$tl_away" ]; then
+        tl_number=$((tl_number + 1))
+        tl_to=./ask.$tl_number
+        where_whose "$1" "$4"
+        inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
+            "--format=$tl_format" "--jobs=$2"
+        fold "$3" 4 5
+        if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' "$tl_to.err"; then tl_away=$1; fi
+    fi
+    printf '%s\n' "$tl_number $tl_code $*" >>./asked
+}
+
+# where_whose CLUSTER WHOSE: sets the options for it. Ids come again, and then mostly for somebody else's job.
+where_whose() {
+    tl_where='' tl_whose=''
     [ "$1" = - ] || tl_where=--clusters=$1
-    [ "$4" = any ] || tl_whose=--user=$tl_user
-    if [ "$1" = "$tl_away" ]; then
-        tl_head="squeue $1 $2"
-        answer
-        return
-    fi
-    inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
-        "--format=$tl_format" "--jobs=$2"
-    fold "$3" 4 5
-    awk -F '|' -v at="$1" '$2 == "PENDING" { print at "/" $1 }' ./ask.out >>./waiting
-    answer
-    if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' ./ask.err; then
-        tl_away=$1
-        return
-    fi
-    tl_gone=$(gone "$2" "$3")
-    if [ -n "$tl_gone" ]; then
-        ask sacct "$1" "$tl_gone" sacct ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --allocations --duplicates --noheader \
-            --parsable2 "--format=$tl_fields" "--jobs=$tl_gone"
-    fi
+    [ "$2" = any ] || tl_whose=--user=$tl_user
+}
+
+# sort_out: shows the time and what the queue has answered. To ./gone go lines `CLUSTER IDS WHOSE` of those that are not alive, for
+# accounting to tell about; arrays are left out, since some of their tasks have always ended. To ./due go the attempts
+# whose files are looked at. All in one process: to start one is most of what it costs.
+sort_out() {
+    awk '
+        BEGIN {
+            split("COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED", words, " ")
+            for (i in words) over[words[i]] = 1
+        }
+        FILENAME == ARGV[1] { print; next }
+        FILENAME == ARGV[3] {
+            if (NF && (NF < 4 || !($4 in waits))) print $1, $2, $3 >"./due"
+            next
+        }
+        {
+            print "@query " $2 " squeue " $3 " " $4
+            split("", alive)
+            split($5, words, ",")
+            for (i in words) alive[words[i]] = 1
+            out = "./ask." $1 ".out"
+            while ((getline line < out) > 0) {
+                print ">" line
+                split(line, column, "|")
+                id = column[1]
+                if (column[2] == "PENDING") waits[$3 "/" id] = 1
+                if (id ~ /^[0-9]/ && !(column[2] in over)) { alive[id] = 1; sub(/[_+].*/, "", id); alive[id] = 1 }
+            }
+            close(out)
+            told = $2 == 0
+            err = "./ask." $1 ".err"
+            while ((getline line < err) > 0) {
+                print "!" line
+                if (tolower(line) ~ /invalid job id/) told = 1
+            }
+            close(err)
+            if (!told) next
+            gone = ""
+            count = split($4, ids, ",")
+            for (i = 1; i <= count; i++) if (!(ids[i] in alive)) gone = gone (gone == "" ? "" : ",") ids[i]
+            if (gone != "") print $3, gone, $6 >"./gone"
+        }' ./now ./asked ./jobs
+}
+
+# bury CLUSTER IDS WHOSE: what accounting has of those that are not alive in the queue.
+bury() {
+    where_whose "$1" "$3"
+    ask sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --allocations --duplicates --noheader \
+        --parsable2 "--format=$tl_fields" "--jobs=$2"
 }
 
 # account CLUSTER ARRAYS: the newest run of each task. Runs before a requeue are left out, for they could not be told
 # from the newest once the rows are folded.
 account() {
-    tl_where=
-    [ "$1" = - ] || tl_where=--clusters=$1
+    where_whose "$1" any
     inquire sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} --allocations --noheader --parsable2 "--format=$tl_fields" \
         "--jobs=$2"
     fold "$2" 5 6
@@ -198,13 +222,23 @@ show() {
     }' ./shown
 }
 
-# each FUNCTION FILE: calls the function with the words of each line. `read` would take one system call for each byte.
+# who_asks: sets this user's number; where the kernel tells it, no process is started for it.
+who_asks() {
+    tl_user=
+    if [ -r /proc/self/status ]; then
+        while read -r tl_key tl_value _; do
+            if [ "$tl_key" = Uid: ]; then tl_user=$tl_value && break; fi
+        done </proc/self/status
+    fi
+    : "${tl_user:=$(id -u)}"
+}
+
+# each FUNCTION LINES: calls the function with the words of each line.
 each() {
     tl_ifs=$IFS
     IFS='
 '
-    # shellcheck disable=SC2013 # lines: IFS is a line end here
-    for tl_line in $(cat "$2"); do
+    for tl_line in $2; do
         IFS=$tl_ifs
         # shellcheck disable=SC2086 # words without blanks and patterns
         "$1" $tl_line
@@ -212,19 +246,23 @@ each() {
     IFS=$tl_ifs
 }
 
-tl_root=$1 tl_format=$2 tl_fields=$3 tl_away=
-tl_user=$(id -u)
-printf '' >./waiting
-printf '@now %s\n' "$(date +%s)"
-if [ -s ./queries ] || [ -s ./accounts ]; then
-    find_slurm
-    each query ./queries
-    each account ./accounts
+tl_root=$1 tl_format=$2 tl_fields=$3 tl_away='' tl_number=0
+who_asks
+date '+@now %s' >./now &
+printf '' >./asked
+printf '%s\n' "$5" >./jobs
+[ -z "$4$6" ] || find_slurm
+each query "$4"
+tl_to=./ask
+wait
+sort_out
+[ ! -s ./gone ] || each bury "$(cat ./gone)"
+each account "$6"
+if [ -s ./due ]; then
+    tl_most=16384 # bytes of each report
+    [ "$(wc -l <./due)" -le 50 ] || tl_most=4096
+    printf '' >./shown
+    each look "$(cat ./due)"
+    show
 fi
-printf '' >./shown
-tl_most=16384 # bytes of each report
-[ "$(wc -l <./jobs)" -le 50 ] || tl_most=4096
-awk 'FILENAME == ARGV[1] { waits[$0] = 1; next } NF < 4 || !($4 in waits) { print $1, $2, $3 }' ./waiting ./jobs >./due
-each look ./due
-show
 echo @end
