@@ -56,6 +56,7 @@ done
 printf 'first %s\n' "$first"
 
 # Only plain files: a pipe of that name would keep us.
+paths='' count=0
 for number in $numbers; do
     if [ "$number" -lt "$first" ] || [ "$number" -gt "${last:-$number}" ]; then continue; fi
     set -f
@@ -63,29 +64,44 @@ for number in $numbers; do
         set +f
         for path in $number/$pattern; do
             case $path in *[!A-Za-z0-9_./-]*) continue ;; esac
-            if [ -f "$path" ] && [ -r "$path" ]; then printf '%s\n' "$path"; fi
+            if [ -f "$path" ] && [ -r "$path" ]; then paths="$paths $path" count=$((count + 1)); fi
         done
     done
-done >"$here/list"
+done
+
+# sizes: those of the files, with names as `wc` prints them. Opening a file makes a network file system ask for its size
+# anew, which `ls` would not do. Few names need no `xargs`: to start programs is most of what a look costs.
+sizes() {
+    # shellcheck disable=SC2086  # names without blanks and patterns
+    if [ "$count" -gt 100 ]; then
+        printf '%s\n' $paths | xargs wc -c
+    elif [ "$count" -gt 0 ]; then
+        wc -c $paths
+    fi
+}
 
 # begin_at NAME SIZE: prints the offset where its last lines begin.
 begin_at() {
-    from=0
-    [ "$2" -le "$furthest" ] || from=$(($2 - furthest))
-    rest=$(tail -c "+$((from + 1))" "$1" | head -c "$(($2 - from))" | tail -n "$lines" | wc -c)
+    if [ "$2" -eq 0 ]; then
+        rest=0
+    elif [ "$2" -le "$furthest" ]; then
+        rest=$(head -c "$2" "$1" | tail -n "$lines" | wc -c)
+    else
+        rest=$(tail -c "+$(($2 - furthest + 1))" "$1" | head -c "$furthest" | tail -n "$lines" | wc -c)
+    fi
     printf 'o %s %d\n' "$1" "$(($2 - rest))"
 }
 
-# Opening a file makes a network file system ask for its size anew, which `ls` would not do.
-[ ! -s "$here/list" ] || xargs wc -c <"$here/list" 2>/dev/null | grep / >"$here/sizes"
-[ -e "$here/sizes" ] || : >"$here/sizes"
+sizes >"$here/sizes" 2>/dev/null
 if [ -n "$lines" ]; then
-    while read -r size path; do begin_at "$path" "$size"; done <"$here/sizes" >>"$here/known"
+    while read -r size path; do
+        case $path in */*) begin_at "$path" "$size" ;; esac
+    done <"$here/sizes" >>"$here/known"
 fi
 
 awk -v most="$most" -v memory="$memory" -v manner="$manner" -v tail="$lines" '
     $1 == "o" { if ($3 == "-") over[$2] = 1; else known[$2] = $3 + 0; next }
-    $2 in over { next }
+    $2 in over || $2 !~ "/" { next } # as `wc` tells the total
     { size[$2] = $1 + 0; name[++files] = $2; if ($1 + 0 > known[$2] + 0) grown++ }
     END {
         share = manner == "share" && grown ? int(most / grown) : most
@@ -110,7 +126,15 @@ total=0
 while read -r word path _ _ from count; do
     case $word in
     total) total=$path ;;
-    file) [ "$count" -eq 0 ] || tail -c "+$((from + 1))" "$path" | head -c "$count" >>"$here/slices" ;;
+    file)
+        if [ "$count" -eq 0 ]; then
+            continue
+        elif [ "$from" -eq 0 ]; then
+            head -c "$count" "$path"
+        else
+            tail -c "+$((from + 1))" "$path" | head -c "$count"
+        fi >>"$here/slices"
+        ;;
     esac
 done <"$here/plan"
 if [ "$total" -gt 0 ] && [ "$(wc -c <"$here/slices")" -ne "$total" ]; then
@@ -123,4 +147,4 @@ else
     printf 'data\n'
     [ "$total" -eq 0 ] || cat "$here/slices"
 fi
-rm -f "$here/slices" "$here/plan" "$here/sizes" "$here/known" "$here/list"
+rm -f "$here/slices" "$here/plan" "$here/sizes" "$here/known"
