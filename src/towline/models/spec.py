@@ -42,6 +42,8 @@ from towline.models.values import check_directory, check_job_name
 __all__ = ["AnyMount", "JobSpec", "Mail", "Mount", "Resources", "Resume", "Text", "Token", "Tokens", "Walltime"]
 
 MAX_COMMAND_BYTES = 1 << 20
+MAX_SHELL_BYTES = 32 << 20
+"""Shell text is a file of the job and no argument, and may hold what it works with."""
 MAX_ARGUMENTS = 32 << 20
 """Characters of all tasks' arguments."""
 MAX_WORD = (128 << 10) - 1
@@ -184,8 +186,10 @@ class JobSpec(Model):
             raise ValueError("give either a command or shell text" if self.command else "the command is empty")
         if self.command and not self.command[0]:
             raise ValueError("the command is empty: its first word has no characters")
-        if sum(len(word.encode()) for word in self.command) + len(self.shell.encode()) > MAX_COMMAND_BYTES:
+        if sum(len(word.encode()) for word in self.command) > MAX_COMMAND_BYTES:
             raise ValueError("the command is longer than 1 MiB; put it into a file and run that")
+        if len(self.shell.encode()) > MAX_SHELL_BYTES:
+            raise ValueError("the shell text is longer than 32 MiB; put it into a file and run that")
         return self
 
     @model_validator(mode="after")

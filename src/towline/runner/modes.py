@@ -72,7 +72,7 @@ def run(job: Description, scratch: str, env: Mapping[str, str]) -> int:
     """
     root, peers = root_of(env, job.job_id), peers_of(env)
     needed = list(wanted(job))
-    local = fetch(needed, _inputs_folder(root, env), env, job.mount_path, say) if needed else {}
+    local = fetch(needed, root.beside, env, job.mount_path, say) if needed else {}
     if job.mode == "passthrough":
         outputs = _as_they_are(job, root)
         text = job.command
@@ -91,12 +91,6 @@ def run(job: Description, scratch: str, env: Mapping[str, str]) -> int:
         say("the outputs could not be taken away: {}".format(of_system(error).text))
         done = False
     return code or (0 if done else 1)
-
-
-def _inputs_folder(root: Root, env: Mapping[str, str]) -> str:
-    """Beside the results of a job of Towline's, where they count as none; else among them."""
-    own = env.get("TOWLINE_JOB_DIR", "")
-    return os.path.join(own if own and root.kind == "mount" else root.folder, "inputs")
 
 
 # --- Inputs ---
@@ -185,7 +179,7 @@ def _with_config(
     name = "spec.{}".format(job.config_format)
     text = text_of(job.payload, job.config_format)
     if root.kind == "mount":
-        text = agreed(root.folder, peers, name, text)
+        text = agreed(root.beside, peers, name, text)
     path = os.path.join(root.folder, name)
     write(path, text)
     return job.command.replace(CONFIG_PATH, _safe(path, scratch))

@@ -24,11 +24,13 @@ class Root(NamedTuple):
             with the container.
         target: the path or URI.
         folder: directory of this machine that the job works in.
+        beside: directory for what is no result: inputs, and what the nodes say to each other.
     """
 
     kind: str
     target: str
     folder: str
+    beside: str
 
 
 class Output(NamedTuple):
@@ -63,11 +65,11 @@ def root_of(env: Mapping[str, str], job_id: str) -> Root:
         place = "{}/{}".format(above, job) if above else own
         if own and not os.path.isdir(place):
             place = own
-        root = Root("mount", place, place)
+        root = Root("mount", place, place, "{}/inputs".format(env.get("TOWLINE_JOB_DIR") or place))
     elif bucket:
-        root = Root("s3", "s3://{}/results/{}".format(bucket, job), "/results/{}".format(job))
+        root = _of_container("s3", "s3://{}/results/{}".format(bucket, job), job)
     else:
-        root = Root("ephemeral", "", "/results/{}".format(job))
+        root = _of_container("ephemeral", "", job)
     try:
         os.makedirs(root.folder, exist_ok=True)
     except OSError as error:
@@ -78,6 +80,12 @@ def root_of(env: Mapping[str, str], job_id: str) -> Root:
             ),
         ) from None
     return root
+
+
+def _of_container(kind: str, target: str, job: str) -> Root:
+    """The directory that TAO has in a container whose platform gives none."""
+    folder = "/results/{}".format(job)
+    return Root(kind, target, folder, folder + "/inputs")
 
 
 def is_remote(text: Any) -> bool:
@@ -137,7 +145,7 @@ def take_away(outputs: Sequence[Output], root: Root, peers: Peers, excludes: Seq
             say("the output {} is not there".format(each.path))
     lost = [each for each in there if _is_lost(each.path, root)]
     shared = [each for each in there if each.target and each not in lost]
-    mine = takes_away(root.folder, peers, failed) if shared else False
+    mine = takes_away(root.beside, peers, failed) if shared else False
     done = [_taken(each.path, each.target, excludes) for each in shared if mine]
     for each in lost:
         target = each.target or (root.target and "{}/{}".format(root.target, each.name))

@@ -47,9 +47,12 @@ def test_the_root_is_what_the_platform_says(tmp_path: Path) -> None:
     above, own = tmp_path / "results", tmp_path / "jobs" / "7" / "results"
     own.mkdir(parents=True)
     tao = {"TAO_RESULTS_ROOT": f"{above}/", "TAO_JOB_ID": "7"}
-    assert root_of(tao, "mine") == Root("mount", f"{above}/7", f"{above}/7"), "the platform knows the job's id"
+    assert root_of(tao, "mine") == Root("mount", f"{above}/7", f"{above}/7", f"{above}/7/inputs"), (
+        "the platform knows the job's id"
+    )
     assert root_of({"TAO_RESULTS_ROOT": str(above)}, "mine").folder == f"{above}/mine"
     assert root_of({"TOWLINE_RESULTS_DIR": str(own)}, "").folder == str(own)
+    assert root_of({**tao, "TOWLINE_JOB_DIR": "/jobs/7"}, "").beside == "/jobs/7/inputs", "inputs are no results"
     hidden = {**tao, "TAO_JOB_ID": "8", "TOWLINE_RESULTS_DIR": str(own)}
     assert root_of(hidden, "").folder == str(own), "where the container does not see the other"
     assert not (above / "8").exists()
@@ -60,8 +63,10 @@ def test_without_a_platform_it_is_a_bucket_or_nothing(monkeypatch: pytest.Monkey
         assert (path, exist_ok) == ("/results/7", True)
 
     monkeypatch.setattr(results.os, "makedirs", made)
-    assert root_of({"S3_BUCKET_NAME": "b", "TAO_JOB_ID": "7"}, "") == Root("s3", "s3://b/results/7", "/results/7")
-    assert root_of({}, "7") == Root("ephemeral", "", "/results/7")
+    assert root_of({"S3_BUCKET_NAME": "b", "TAO_JOB_ID": "7"}, "") == Root(
+        "s3", "s3://b/results/7", "/results/7", "/results/7/inputs"
+    )
+    assert root_of({}, "7") == Root("ephemeral", "", "/results/7", "/results/7/inputs")
 
 
 def test_a_root_that_cannot_be_made_is_said(tmp_path: Path) -> None:
@@ -73,7 +78,7 @@ def test_a_root_that_cannot_be_made_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [None, "", "output", 3])
 def test_a_key_that_names_no_place_gets_one(value: object, tmp_path: Path) -> None:
     specs: dict[str, Any] = {"train": {"results_dir": value}}
-    root = Root("mount", str(tmp_path), str(tmp_path))
+    root = Root("mount", str(tmp_path), str(tmp_path), str(tmp_path / "inputs"))
     placed = place_outputs(specs, {"train.results_dir": {}}, root, "")
     path = str(tmp_path / "train_results_dir")
     assert specs == {"train": {"results_dir": path}}
@@ -88,7 +93,7 @@ def test_places_that_are_named_stay_or_are_taken(tmp_path: Path) -> None:
         "away": "s3://bucket/x/",
         "cached": "s3://bucket/y",
     }
-    root = Root("mount", str(tmp_path), str(tmp_path))
+    root = Root("mount", str(tmp_path), str(tmp_path), str(tmp_path / "inputs"))
     placed = place_outputs(specs, {"here": {}, "file": {"type": "file"}, "away": {}}, root, "")
     placed += place_outputs(specs, {"cached": {}}, root, f"{tmp_path}/mount")
     assert placed == [
@@ -115,7 +120,7 @@ def test_what_would_end_with_the_container_is_kept(
 ) -> None:
     own_disk(tmp_path)
     outputs = outputs_in(tmp_path, "", "s3://b/x/")
-    root = Root("mount", "/lustre/results/7", "/lustre/results/7")
+    root = Root("mount", "/lustre/results/7", "/lustre/results/7", str(tmp_path / "inputs"))
     assert take_away(outputs, root, Peers(), (), failed=True)
     assert [target for _, target in uploads] == ["/lustre/results/7/out0", "s3://b/x/"]
     assert take_away(outputs, root, Peers(1, 2, "1"), (), failed=False)
@@ -125,7 +130,7 @@ def test_what_would_end_with_the_container_is_kept(
 def test_what_nodes_share_is_taken_once(uploads: Uploads, own_disk: Callable[[Path], None], tmp_path: Path) -> None:
     own_disk(tmp_path / "none")
     outputs = outputs_in(tmp_path, "", "s3://b/x")
-    root = Root("mount", str(tmp_path), str(tmp_path))
+    root = Root("mount", str(tmp_path), str(tmp_path), str(tmp_path / "inputs"))
     for number in (1, 0):
         assert take_away(outputs, root, Peers(number, 2, "1"), (), failed=False)
     assert uploads == [(str(tmp_path / "out1"), "s3://b/x")]
@@ -136,7 +141,7 @@ def test_what_cannot_be_taken_is_said_and_the_rest_is_taken(
 ) -> None:
     own_disk(tmp_path / "none")
     outputs = [*outputs_in(tmp_path, "s3://b/refused", "s3://b/x"), Output("gone", f"{tmp_path}/gone", "s3://b/y")]
-    root = Root("mount", str(tmp_path), str(tmp_path))
+    root = Root("mount", str(tmp_path), str(tmp_path), str(tmp_path / "inputs"))
     assert not take_away(outputs, root, Peers(), (), failed=False)
     assert len(uploads) == 1
     said = capsys.readouterr().err
@@ -149,6 +154,12 @@ def test_what_is_lost_is_said(
     uploads: Uploads, own_disk: Callable[[Path], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own_disk(tmp_path)
-    assert take_away(outputs_in(tmp_path, ""), Root("ephemeral", "", str(tmp_path)), Peers(), (), failed=False)
+    assert take_away(
+        outputs_in(tmp_path, ""),
+        Root("ephemeral", "", str(tmp_path), str(tmp_path / "inputs")),
+        Peers(),
+        (),
+        failed=False,
+    )
     assert uploads == []
     assert "ends with this container: neither TAO_RESULTS_ROOT nor S3_BUCKET_NAME" in capsys.readouterr().err
