@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 
 import pytest
-from botocore.exceptions import ClientError
 
-from harness.store import ENDPOINT, Store, open_store
 from tests.lab.tao_jobs import BASE, IMAGE, ended, text_of, until
 from towline.lab import Lab
 from towline.models.errors import PlanRefused
@@ -93,63 +90,3 @@ def test_an_image_without_python_is_refused_and_else_says_so_itself(sdk: SlurmSD
     job = sdk.create_job(busybox, f"export PATH=/lustre/conda/bin:$PATH\n{text}", gpu_count=0)
     assert ended(sdk, job.id) == "Error"
     assert "this image has no Python 3.8 or later" in sdk.get_job_logs(job.id)
-
-
-@pytest.fixture
-def store(lab: Lab, tao_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Store:
-    """A bucket, and its keys in the environment of the script."""
-    made = open_store(lab)
-    own = {"ACCESS_KEY": made.access, "SECRET_KEY": made.secret, "S3_ENDPOINT_URL": ENDPOINT}
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
-    return made
-
-
-TRAINS = r"""
-cat "{config_path}"
-python3 - "{config_path}" <<'EOF'
-import os, sys, time, tomllib, zipfile
-specs = tomllib.load(open(sys.argv[1], "rb"))
-train, rank, attempt = specs["train"], os.environ["NODE_RANK"], os.environ["TOWLINE_ATTEMPT"]
-size = sum(len(open(path).read()) for path in specs["data"])
-print("read", size, "resumed", train["resume_training_checkpoint_path"])
-if attempt == "1" and rank == "0":
-    for step in (10, 20):
-        with zipfile.ZipFile(train["results_dir"] + "/step_{}.pth".format(step), "w") as file:
-            file.writestr("step/data.pkl", b"\x80\x02.")
-    with open(train["results_dir"] + "/step_30.pth", "wb") as file:
-        file.write(open(train["results_dir"] + "/step_20.pth", "rb").read()[:-30])
-if attempt == "1":
-    print("waiting", flush=True)
-    time.sleep(300)
-EOF
-"""
-
-
-def test_two_nodes_bring_inputs_once_and_go_on_from_the_last_whole_checkpoint(
-    sdk: SlurmSDK, lab: Lab, store: Store
-) -> None:
-    content = secrets.token_bytes(2 << 20).hex().encode()
-    specs = {
-        "data": [store.put("set/a.txt", content), store.put("set/b.txt", b"b")],
-        "train": {"results_dir": f"s3://{store.bucket}/out", "resume_training_checkpoint_path": ""},
-    }
-    text = build_entrypoint(
-        command=TRAINS, specs=specs, inputs=["data"], outputs=["train.results_dir"], upload_excludes=["*_10.pth"]
-    )
-    job = sdk.create_job(IMAGE, text["command"], gpu_count=0, num_nodes=2)
-    until(lambda: sdk.get_job_logs(job.id).count("waiting") == 2)
-    logs = sdk.get_job_logs(job.id)
-    assert logs.count(f"read {len(content) + 1} resumed \n") == 2
-    assert logs.count("bringing s3://") == 2, "each input once, not once on each node"
-    slurm_id = (sdk.get_job(job.id) or {})["slurm_job_id"]
-    lab.run_on("login1", ["scontrol", "requeue", slurm_id], user="alice", check=True)
-    assert ended(sdk, job.id) == "Complete"
-    logs = sdk.get_job_logs(job.id)
-    checkpoint = f"{BASE}/results/{job.id}/train_results_dir/step_20.pth"
-    assert logs.count(f"read {len(content) + 1} resumed {checkpoint}\n") == 2, logs
-    assert "not going on from" in logs
-    assert "bringing" not in logs, "they are there from the first start"
-    assert store.get("out/step_20.pth")
-    with pytest.raises(ClientError):
-        store.get("out/step_10.pth")
