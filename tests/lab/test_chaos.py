@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.usefixtures("lab")
-@pytest.mark.parametrize(("name", "runs"), [("kill-client", 3), ("submit", 10), ("matrix-short", 2), ("follow", 4)])
+@pytest.mark.parametrize(
+    ("name", "runs"), [("kill-client", 3), ("submit", 10), ("matrix-short", 2), ("follow", 4), ("stage", 1)]
+)
 def test_nothing_that_must_hold_is_violated(name: str, runs: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "harness.chaos", name, "--runs", str(runs)],

@@ -34,10 +34,15 @@ class Site:
     def jobs(self) -> list[tuple[str, int, int]]:
         """Partition, start and end of each job since the test began; 0 for never."""
         shown = as_alice(
-            self.lab, "SLURM_TIME_FORMAT=%s sacct -X -n -P -S now-1hours --format=JobIDRaw,Partition,Start,End"
+            self.lab, "SLURM_TIME_FORMAT=%s sacct -X -n -P -S now-1hours --format=JobIDRaw,Partition,Start,End,NodeList"
         )
         rows = [line.split("|") for line in shown.splitlines()]
-        return [(part, _number(begin), _number(end)) for job, part, begin, end in rows if int(job) >= self.first]
+        # One that is cancelled before it had nodes is sometimes said to have started when it ended.
+        return [
+            (part, 0 if nodes == "None assigned" else _number(begin), _number(end))
+            for job, part, begin, end, nodes in rows
+            if int(job) >= self.first
+        ]
 
     def on(self, partition: str) -> list[tuple[int, int]]:
         """Start and end of the jobs that ever had nodes there."""
