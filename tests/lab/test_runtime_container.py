@@ -67,6 +67,13 @@ def test_a_bare_path_is_mounted_where_it_is(lab: Lab, folder: str) -> None:
     assert in_busybox(lab, f"cat {folder}/f", f"--container-mounts={folder}") == "hello"
 
 
+def test_an_apostrophe_in_a_path_means_nothing(lab: Lab, folder: str) -> None:
+    name = f"{folder}/it's"
+    lab.run_on("login1", ["mkdir", name], user="alice", check=True)
+    lab.run_on("login1", ["cp", f"{folder}/f", name], user="alice", check=True)
+    assert in_busybox(lab, "cat /data/f", f"--container-mounts={name}:/data") == "hello"
+
+
 def test_mounts_are_made_in_their_order_and_files_get_a_place(lab: Lab, folder: str) -> None:
     mounts = (
         f"--container-mounts=/lustre/alice:/a/b,tmpfs:/a/b/runtime-tests/d,{folder}/f:/a/b/runtime-tests/d/new/copy"

@@ -15,11 +15,11 @@
 
 /* --- the configuration `enroot start` reads: a shell script that may define mounts, hooks and environ ----------------- */
 
-/* For an fstab inside single quotes. */
+/* For an fstab in a quoted here-document; getmntent(3) reads these four back, and no others. */
 static void write_path(FILE *file, const char *path)
 {
 	for (; *path != '\0'; path++)
-		if (strchr(" \t\n\\'", *path) != NULL)
+		if (strchr(" \t\n\\", *path) != NULL)
 			fprintf(file, "\\%03o", (unsigned char)*path);
 		else
 			fputc(*path, file);
