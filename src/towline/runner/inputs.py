@@ -21,6 +21,8 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 MODEL_SUFFIXES = (".pth", ".pth.tar", ".pt", ".ckpt", ".hdf5", ".tlt")
 """Files that keys of pretrained models mean, where TAO finds one in what it has brought."""
 _MOUNTED = ("s3", "gs")
+_REPOSITORIES = ("hf", "hf_model", "hf_dataset", "ngc")
+"""Schemes whose archives are what their readers want, such as shards of WebDataset."""
 
 
 class Wanted(NamedTuple):
@@ -30,8 +32,8 @@ class Wanted(NamedTuple):
         key: where it stands: a dotted key (`data.train[0].images`), the name of an argument, or a path.
         uri: where its data is: a URI, or a path that is used as it is.
         target: the path where it has to be; empty for a place of its own below the folder.
-        settings: what the job declares of it: `selective`, `extract_to_parent`, `container_path`, and `extract`, false
-            for archives that stay as they are.
+        settings: what the job declares of it: `selective`, `extract_to_parent`, `container_path`, and `extract`,
+            whether archives are extracted (those of repositories of models and datasets are not by themselves).
         is_model: whether a directory with one model file stands for that file, as keys of pretrained models mean it.
     """
 
@@ -154,7 +156,7 @@ class Fetching:
 
     def _copy(self, wanted: Wanted, files: Tuple[str, ...]) -> Copy:
         settings, name = wanted.settings, name_of(wanted.uri)
-        extract = bool(settings.get("extract", True))
+        extract = bool(settings.get("extract", wanted.uri.partition("://")[0] not in _REPOSITORIES))
         to_parent = bool(settings.get("extract_to_parent", False))
         archive = extract and archives.is_archive(name)
         if archive and wanted.target:
@@ -192,9 +194,9 @@ class Fetching:
             data = self._extracted(copy, work, copy.beside if kept else self._renamed(copy, work))
         elif copy.extract and os.path.isdir(data) and archives.extract_below(data, copy.to_parent):
             self._say("extracted the archives of {}".format(copy.uri))
-        publish(data, copy.place.data)
         facts = {"uri": copy.uri, "version": found.version, "files": len(found.entries), "bytes": found.bytes}
         replace(copy.place.note, json.dumps(facts))
+        publish(data, copy.place.data)
         self._say("brought {} to {}".format(copy.uri, copy.place.data))
 
     def _renamed(self, copy: Copy, work: str) -> str:

@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The file that is there once the copy is whole."""
+        """The file that is there once the data is to be published, whole."""
         return os.path.join(self.control, "whole")
 
     def is_there(self) -> bool:

@@ -34,7 +34,8 @@ class Who(NamedTuple):
         pid: process id.
         born: when it began, in the kernel's ticks; empty when not known.
         job: the job that it belongs to, the same for all attempts.
-        run: the attempt and step; empty outside Slurm.
+        run: the attempt, of which several steps may run at once; empty outside Slurm.
+        step: the step of it.
     """
 
     host: str
@@ -43,20 +44,26 @@ class Who(NamedTuple):
     born: str
     job: str
     run: str
+    step: str
 
     @classmethod
     def me(cls, env: Mapping[str, str]) -> "Who":
         """This process."""
-        names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT")
-        run = ".".join(env.get(name, "0") for name in names) if env.get(names[0]) else ""
-        pid = os.getpid()
-        return cls(os.uname().nodename, _space(), pid, _born(pid), env.get("TAO_JOB_ID", ""), run)
+        slurm, pid = env.get("SLURM_JOB_ID", ""), os.getpid()
+        run = "{}.{}".format(slurm, env.get("SLURM_RESTART_COUNT") or "0") if slurm else ""
+        job, step = env.get("TAO_JOB_ID", ""), env.get("SLURM_STEP_ID", "")
+        return cls(os.uname().nodename, _space(), pid, _born(pid), job, run, step)
 
     def is_seen_dead_by(self, other: "Who") -> bool:
         """Whether that other process, on the same kernel, sees that this one is no more."""
         if not self.space or (self.host, self.space) != (other.host, other.space):
             return False
-        return _born(self.pid) != self.born
+        now = _born(self.pid)
+        return now != self.born if now else not _exists(self.pid)  # those of others may be hidden (proc(5), hidepid)
+
+    def is_in_step_of(self, other: "Who") -> bool:
+        """Whether it is of the same step of the same attempt, and so has what the other one has."""
+        return bool(self.run) and (self.run, self.step) == (other.run, other.step)
 
     def is_earlier_start_of(self, other: "Who") -> bool:
         """Whether it is of another attempt of the same job."""
@@ -77,6 +84,16 @@ def _born(pid: int) -> str:
             return file.read().rpartition(")")[2].split()[19]  # proc(5): field 22, starttime
     except (OSError, IndexError):
         return ""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 class Turn(NamedTuple):
@@ -162,7 +179,7 @@ class Queue:
         if who is None:
             return False
         if "failed" in facts:
-            if who.run and who.run == self._who.run:
+            if who.is_in_step_of(self._who):
                 kind, text = facts["failed"]
                 raise Problem(str(kind), "{} (told by {}, which tried)".format(text, who.host))
             return True

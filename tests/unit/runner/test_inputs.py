@@ -16,7 +16,7 @@ import pytest
 
 from tests.unit.runner.shop import Shop, opened
 from towline.runner import turns
-from towline.runner.inputs import Wanted, fetch, model_in
+from towline.runner.inputs import Fetching, Wanted, fetch, model_in
 from towline.runner.places import in_place, name_of, show_at
 from towline.stager import bring
 from towline.stager.problems import Problem
@@ -143,6 +143,19 @@ def test_archives_in_a_directory_are_extracted(shop: Shop, tmp_path: Path, to_pa
     shop.objects = {"b/set/images.tar.gz": archive(x=b"x"), "b/set/labels.json": b"[]"}
     found = have(shop, tmp_path, Wanted("a", "s3://b/set", settings={"extract_to_parent": to_parent}))
     assert set(tree(found)) == {"images.tar.gz", "labels.json", "x" if to_parent else "images/x"}
+
+
+def test_archives_of_repositories_stay_as_they_are(tmp_path: Path) -> None:
+    fetching = Fetching(str(tmp_path), {}, "", print)
+    copies = [
+        fetching._copy(Wanted("a", uri, settings=settings), ())  # pyright: ignore[reportPrivateUsage]
+        for uri, settings in (
+            ("hf_dataset://o/shards", {}),
+            ("hf_dataset://o/shards", {"extract": True}),
+            ("s3://b/x", {}),
+        )
+    ]
+    assert [copy.extract for copy in copies] == [False, True, True]
 
 
 def selective(**settings: Any) -> Mapping[str, Any]:

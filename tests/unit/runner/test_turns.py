@@ -30,7 +30,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def elsewhere(number: int, **facts: object) -> Who:
     """Somebody on another node."""
-    return Who(f"node{number}", "", 1, "", str(facts.get("job", "")), str(facts.get("run", "")))
+    return Who(f"node{number}", "", 1, "", str(facts.get("job", "")), str(facts.get("run", "")), "0")
 
 
 def have(folder: Path, make: Callable[[str], None], who: Who = ME) -> list[str]:
@@ -125,8 +125,29 @@ def test_a_living_process_of_this_node_is_not_taken_for_dead() -> None:
     assert not ME._replace(space="another container", born="1").is_seen_dead_by(ME)
 
 
+def test_processes_of_others_are_not_taken_for_dead_because_they_are_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = ME._replace(pid=1, born="1")
+
+    def hidden(pid: int) -> str:
+        assert pid
+        return ""
+
+    monkeypatch.setattr(turns, "_born", hidden)
+    assert not first.is_seen_dead_by(ME)
+    assert ME._replace(pid=2**22 + 1).is_seen_dead_by(ME)
+
+
+def test_another_step_of_the_same_attempt_is_waited_for() -> None:
+    """Roles are steps that run at once."""
+    mine = Who.me(RUN)
+    assert not mine._replace(step="1").is_earlier_start_of(mine)
+    assert mine._replace(run="7.1").is_earlier_start_of(mine)
+    assert not mine._replace(job="other", run="7.1").is_earlier_start_of(mine)
+    assert not mine._replace(step="1").is_in_step_of(mine)
+
+
 def test_an_earlier_start_of_the_same_job_is_followed_at_once(tmp_path: Path) -> None:
-    turn(tmp_path, 1, json.dumps({"who": elsewhere(1, job="job", run="6.0.0"), "beat": 1}))
+    turn(tmp_path, 1, json.dumps({"who": elsewhere(1, job="job", run="6.0"), "beat": 1}))
     made: list[str] = []
     have(tmp_path, making(tmp_path, made), Who.me(RUN))
     assert made == [str(tmp_path / "control" / "work-2")]
@@ -139,7 +160,7 @@ def test_a_later_start_is_not_followed_at_once(tmp_path: Path, monkeypatch: pyte
 
     def cut_off(work: str) -> None:
         os.rename(work, tmp_path / "control" / "work-2")
-        turn(tmp_path, 2, json.dumps({"who": elsewhere(1, job="job", run="8.0.0"), "beat": 1}))
+        turn(tmp_path, 2, json.dumps({"who": elsewhere(1, job="job", run="8.0"), "beat": 1}))
         made.append(work)
         if len(made) == 1:
             (Path(work) / "file").touch()
@@ -158,10 +179,10 @@ def test_what_failed_is_told_to_those_of_the_same_start_and_tried_again_by_other
         have(tmp_path, fail, Who.me(RUN))
     made: list[str] = []
     with pytest.raises(Problem, match="the store refuses") as told:
-        have(tmp_path, making(tmp_path, made), elsewhere(2, job="job", run="7.0.0"))
+        have(tmp_path, making(tmp_path, made), elsewhere(2, job="job", run="7.0"))
     assert told.value.kind == "credentials"
     assert made == []
-    have(tmp_path, making(tmp_path, made), elsewhere(2, job="job", run="7.0.1"))
+    have(tmp_path, making(tmp_path, made), elsewhere(2, job="job", run="7.1"))
     assert len(made) == 1
 
 
