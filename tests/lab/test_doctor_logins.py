@@ -99,9 +99,10 @@ def test_a_key_that_is_not_there_and_a_configuration_that_ssh_cannot_read(clinic
     right = str(clinic.key())
     clinic.settings["identity_file"] = f"{right}-gone"
     found = clinic.visit()
-    assert (found.failed[0], found.done.code) == ("key", 78)  # and the login without it
+    assert (found.failed, found.done.code) == (["key"], 78)
     assert found["key"]["evidence"] == f"there is no file {right}-gone"
-    assert "Set identity_file in the profile to the key that you use" in found["key"]["fix"]
+    assert "set identity_file in the profile to its file" in found["key"]["fix"]
+    assert found["login"]["verdict"] == "cannot-tell"
     clinic.settings["identity_file"] = right
     ssh_config.write_text("Usr alice\n")
     found = clinic.visit()

@@ -175,6 +175,7 @@ def test_slurms_own_refusal_and_missing_paths_fail_the_plan_together(towline: Te
     failing = {check["name"]: check["evidence"] for check in done.json["plan"]["checks"] if check["verdict"] == "fails"}
     assert set(failing) == {"paths", "slurm"}
     assert "Invalid node name" in failing["slurm"]
+    assert done.json["plan"]["estimate"]["start_in"] is None  # it would never start
 
 
 def test_every_option_of_sbatch_has_a_verdict(lab: Lab) -> None:

@@ -51,6 +51,7 @@ def read_spec(command: Sequence[str], values: dict[str, Any], cluster: str | Non
     defaults = project_defaults(cluster)
     described: set[str] = {*given, *(file.values if file else ()), *defaults}
     if not described & {"command", "shell", "roles"}:
+        build_spec({**given, "command": ("true",)}, file, defaults)  # a misspelt key may be what is missing
         raise UsageError(
             "the command to run is missing",
             fix="Write it at the end, as in `towline run -- python train.py`, or use --shell TEXT.",

@@ -21,6 +21,7 @@ from towline.models.fields import Written
 MAX_VALUES = 20_000
 """Values in one file; YAML's aliases could make more of a few lines than fits into memory."""
 
+_TOO_DEEP = "A value holds itself, or tables lie too deep in each other."
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "timestamp")
@@ -66,7 +67,11 @@ def read_job_file(path: Path) -> JobFile:
     except FileNotFoundError:
         raise NotFound(f"there is no file {path}", fix="Name the file that describes the job.") from None
     except OSError as error:
-        raise SpecError(f"{path} cannot be read", why=error.strerror or str(error)) from None
+        raise SpecError(
+            f"{path} cannot be read",
+            why=error.strerror or str(error),
+            fix="Name a file that you may read, or `-` for stdin.",
+        ) from None
     found = parse_job_file(str(path), data)
     values = _beside(path, found.values, "code")
     network = values.get("network")
@@ -118,6 +123,8 @@ def _json(name: str, text: str) -> JobFile:
         values: object = json.loads(text)
     except ValueError as error:
         raise _wrong(name, f"It is not valid JSON: {error}.") from None
+    except RecursionError:
+        raise _wrong(name, _TOO_DEEP) from None
     if not isinstance(values, dict):
         raise _wrong(name, "It holds no object.")
     return JobFile(name, cast("dict[str, Any]", values))
@@ -128,6 +135,8 @@ def _toml(name: str, text: str) -> JobFile:
         values = parse_toml(Path(name), text.encode())
     except ConfigError as error:
         raise _wrong(name, f"It is not valid TOML: {error.why}.") from None
+    except RecursionError:
+        raise _wrong(name, _TOO_DEEP) from None
     return JobFile(name, cast("dict[str, Any]", as_written(values)), dict(_toml_lines(text)))
 
 
@@ -151,7 +160,7 @@ def _yaml(name: str, text: str) -> JobFile:
     except library.YAMLError as error:
         raise _wrong(name, f"It is not valid YAML: {error}") from None
     except RecursionError:
-        raise _wrong(name, "A value holds itself, or tables lie too deep in each other.") from None
+        raise _wrong(name, _TOO_DEEP) from None
     if not isinstance(values, dict):
         raise _wrong(name, "It holds no table of settings.", "Write lines such as `image: ubuntu` and `command: [ls]`.")
     return JobFile(name, cast("dict[str, Any]", values), tree.lines)

@@ -109,6 +109,8 @@ class Partition:
         qos: the QOS whose limits hold for its jobs beside their own.
         accounts, qoses, groups: who may use it; None for everybody.
         denied_accounts, denied_qoses: who may not.
+        preempt_mode: what happens to its jobs when others preempt them, for example `CANCEL`; `OFF` for nothing.
+        priority_tier: jobs of partitions with a higher one may preempt them.
     """
 
     name: str
@@ -130,6 +132,8 @@ class Partition:
     groups: tuple[str, ...] | None = None
     denied_accounts: tuple[str, ...] = ()
     denied_qoses: tuple[str, ...] = ()
+    preempt_mode: str = "OFF"
+    priority_tier: int = 1
 
     @property
     def nodes_by_kind(self) -> tuple[NodeKind, ...]:

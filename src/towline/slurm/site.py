@@ -122,6 +122,8 @@ def _partition(line: str) -> Partition | None:
         groups=_list(pairs.get("AllowGroups", "ALL")),
         denied_accounts=_list(pairs.get("DenyAccounts", "")) or (),
         denied_qoses=_list(pairs.get("DenyQos", "")) or (),
+        preempt_mode=pairs.get("PreemptMode", "OFF"),
+        priority_tier=_first_number(pairs.get("PriorityTier", "")) or 1,
     )
 
 

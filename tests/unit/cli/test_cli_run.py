@@ -21,6 +21,16 @@ def job(*events: Any) -> FakeJob:
     return FakeJob(record(JobState.PENDING), events)
 
 
+def test_a_misspelt_key_in_a_file_is_told_before_what_is_missing_for_it(towline: Towline, tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text("comand: [ls]\n")
+    ran = towline("run", "-f", str(file))
+    assert (ran.status, "did you mean command" in ran.stderr) == (65, True)
+    file.write_text("name: a\n")
+    ran = towline("run", "-f", str(file))
+    assert (ran.status, "the command to run is missing" in ran.stderr) == (64, True)
+
+
 # --- What becomes of the flags ---
 
 

@@ -90,6 +90,31 @@ def test_what_no_asked_partition_can_take_is_refused(
     assert fix in found[name].fix
 
 
+PREEMPTED = replace(
+    FACTS,
+    partitions=(
+        replace(FACTS.partitions[1], priority_tier=10),
+        replace(FACTS.partitions[3], name="low", preempt_mode="CANCEL"),
+        replace(FACTS.partitions[3], name="again", preempt_mode="GANG,REQUEUE"),
+        replace(FACTS.partitions[3], name="top", preempt_mode="CANCEL", priority_tier=10),
+        replace(FACTS.partitions[3], name="safe"),
+    ),
+)
+
+
+def test_partitions_whose_jobs_are_preempted_are_told_as_such() -> None:
+    fix = failing(PREEMPTED, partition="short", resources={"time": "5h"})["time"].fix
+    assert "low (jobs there are cancelled when others want the nodes), again (jobs there are requeued" in fix
+    assert ", top, safe." in fix
+    asked = checks(PREEMPTED, partition="low,safe", resources={"time": "5h"})["partition"]
+    assert asked.evidence == "low,safe; jobs in low are cancelled when others want the nodes"
+
+
+def test_a_partition_that_is_not_there_is_answered_with_those_that_would_do() -> None:
+    fix = failing(partition="gpu", resources={"gpus_per_node": 8, "nodes": 3})["partition"].fix
+    assert "batch, short (cannot take this job), cpu (cannot take this job), long, closed (closed)" in fix
+
+
 def test_all_failures_are_told_at_once() -> None:
     assert set(failing(resources={"nodes": 99, "gpus_per_node": 99, "time": "9d"})) == {"nodes", "gpus", "time"}
 
@@ -178,7 +203,12 @@ GOVERNED = replace(
         ({"account": "teaching"}, "access", "account teaching may not be used in partition batch", "cpu"),
         ({"qos": "lnog"}, "qos", "no QOS lnog", "Did you mean long?"),
         ({"qos": "secret"}, "qos", "may not use QOS secret", "limited, long, normal"),
-        ({"resources": {"time": "3h"}}, "time", "QOS normal allows 02:00:00", ""),
+        (
+            {"resources": {"time": "3h"}},
+            "time",
+            "QOS normal allows 02:00:00",
+            "--qos long, partition batch would",
+        ),
         ({"partition": "cpu", "account": "teaching", "resources": {"time": "11m"}}, "time", "QOS normal", ""),
         ({"qos": "long", "resources": {"time": "3d"}}, "time", "QOS long allows 2-00:00:00", ""),
         ({"qos": "limited", "resources": {"gpus_per_node": 8}}, "limits", "8 GPUs are asked for and QOS limited", ""),

@@ -19,6 +19,7 @@ SCONTROL = (
     "RootOnly=NO ReqResv=NO OverSubscribe=NO OverTimeLimit=NONE PreemptMode=OFF State=UP TotalCPUs=256 TotalNodes=4 "
     "SelectTypeParameters=NONE JobDefaults=(null) DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED TRES=cpu=256,node=4\n"
     "PartitionName=long Default=NO DefaultTime=NONE MaxNodes=2 MaxTime=14-00:00:00 State=DRAIN TotalNodes=1 "
+    "PriorityTier=3 PreemptMode=REQUEUE "
     "MaxCPUsPerNode=6 QoS=limited AllowGroups=staff AllowAccounts=research,teaching DenyQos=free\n"
     "PartitionName=free Default=NO DefaultTime=NONE MaxNodes=1 MaxTime=UNLIMITED Nodes=(null) State=UP TotalNodes=0\n"
 )
@@ -56,6 +57,8 @@ def test_partitions() -> None:
             NodeKind(1, 32, 256000, (("a100", 4),)),
         ),
     )
+    assert (batch.preempt_mode, batch.priority_tier) == ("OFF", 1)
+    assert (long.preempt_mode, long.priority_tier) == ("REQUEUE", 3)
     assert (long.available, long.max_time, long.max_nodes, long.default_time) == (False, 14 * 86400, 2, None)
     assert (long.gpus_per_node, long.gpu_types, long.cpus_per_node) == (0, (), 8)
     assert (long.max_cpus_per_node, long.qos, long.groups) == (6, "limited", ("staff",))

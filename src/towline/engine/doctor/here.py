@@ -52,7 +52,10 @@ def _not_tried(facts: Facts, file: KeyFile) -> Finding | None:
 def _key_file(file: KeyFile, agent: Agent) -> Finding:
     shown = shlex.quote(file.path)
     if file.mode is None:
-        fix = f"Set identity_file in the profile to the key that you use, or make one: ssh-keygen -t ed25519 -f {shown}"
+        fix = (
+            "1. Put the key that the cluster knows there, or set identity_file in the profile to its file.\n"
+            f"2. Only if you have no key yet, make one, and then install it there: ssh-keygen -t ed25519 -f {shown}"
+        )
         return fails("key", Kind.HERE, f"there is no file {file.path}", fix)
     if not file.readable:
         fix = f"Give the file to this user, or a copy of it: install -m 600 {shown} NEWFILE, as a user who may read it."

@@ -183,6 +183,8 @@ def _refused(login: Login, methods: str, who: str, facts: Facts) -> Finding:
     if "publickey" not in methods:
         fix = "Ask the site how programs log in: it takes no keys."
         return fails("login", Kind.ACCESS, f"{who} takes no keys, only {methods}", fix, host=login.host)
+    if facts.here.key and facts.here.key.mode is None:
+        return cannot_tell("login", f"{who} wants a key, and the profile's is not there to offer", host=login.host)
     if not (facts.here.key or facts.here.found or facts.here.agent.keys):
         key = "~/.ssh/id_ed25519"
         holds = "the agent holds none" if facts.here.agent.answers else "there is no agent"

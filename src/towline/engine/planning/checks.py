@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from towline.engine.planning.alternatives import elsewhere, preemption
 from towline.engine.planning.fitting import RULES, Rule, takes
 from towline.engine.planning.standing import (
     ENFORCING_ACCOUNTS,
@@ -80,7 +81,7 @@ def _site_default(facts: SiteFacts) -> tuple[str, ...]:
 
 
 def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
-    there_are = ", ".join(part.name + ("" if part.available else " (closed)") for part in facts.partitions)
+    there_are = ", ".join(part.name + _drawback(spec, part, facts) for part in facts.partitions)
     if not names:
         return Check(
             "partition",
@@ -95,7 +96,15 @@ def _partition(spec: JobSpec, names: Sequence[str], facts: SiteFacts) -> Check:
             f"{facts.cluster} has no partition {unknown[0]}" if unknown else f"partition {closed[0]} takes no jobs now"
         )
         return Check("partition", Verdict.FAILS, what, f"Choose another with --partition; there are: {there_are}.")
-    return Check("partition", Verdict.OK, ",".join(names) + ("" if spec.partition else " (the site's default)"))
+    risks = {name: word for name in names if (part := facts.partition(name)) and (word := preemption(part, facts))}
+    told = "".join(f"; jobs in {name} are {word} when others want the nodes" for name, word in risks.items())
+    return Check("partition", Verdict.OK, ",".join(names) + ("" if spec.partition else " (the site's default)") + told)
+
+
+def _drawback(spec: JobSpec, part: Partition, facts: SiteFacts) -> str:
+    if not part.available:
+        return " (closed)"
+    return "" if takes(spec, part, facts) else " (cannot take this job)"
 
 
 def _account(spec: JobSpec, facts: SiteFacts) -> Check | None:
@@ -165,7 +174,10 @@ def _rule(name: str, rule: Rule, spec: JobSpec, asked: Sequence[Partition], fact
     every = facts.part_limits == "ALL" and name in ("nodes", "time")
     if broken and (every or len(broken) == len(asked)):
         return Check(
-            name, Verdict.FAILS, "; ".join(broken.values()), f"Ask for less, or choose another. {_others(spec, facts)}"
+            name,
+            Verdict.FAILS,
+            "; ".join(broken.values()),
+            f"Ask for less, or choose another. {elsewhere(spec, facts, asked)}",
         )
     if broken:
         spared = ", ".join(part.name for part in asked if part.name not in broken)
@@ -175,17 +187,12 @@ def _rule(name: str, rule: Rule, spec: JobSpec, asked: Sequence[Partition], fact
     return Check(name, Verdict.OK, _TOLD.get(name, _nothing)(spec, asked, facts))
 
 
-def _others(spec: JobSpec, facts: SiteFacts) -> str:
-    fitting = [part.name for part in facts.partitions if takes(spec, part, facts)]
-    return f"Partitions that would take the job: {', '.join(fitting)}." if fitting else "No partition here takes it."
-
-
 def _together(spec: JobSpec, asked: Sequence[Partition], facts: SiteFacts, so_far: Sequence[Check]) -> list[Check]:
     """Each rule may be kept by one partition, and no partition keep all."""
     if any(check.verdict is Verdict.FAILS for check in so_far) or any(takes(spec, part, facts) for part in asked):
         return []
     names = ", ".join(part.name for part in asked)
-    fix = f"Ask for less, or choose another. {_others(spec, facts)}"
+    fix = f"Ask for less, or choose another. {elsewhere(spec, facts, asked)}"
     return [Check("together", Verdict.FAILS, f"none of the partitions {names} can take all that is asked for", fix)]
 
 

@@ -8,7 +8,7 @@ from towline.engine.outcomes import check_ending, last_words
 from towline.engine.planning.estimating import estimate
 from towline.engine.session import Session
 from towline.engine.submitting.submission import image_paths, required_paths
-from towline.models.plan import Check, Plan, Verdict
+from towline.models.plan import Check, Estimate, Plan, Verdict
 from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look
 from towline.slurm.refusals import RefusalKind
@@ -36,12 +36,10 @@ async def looked_at(session: Session, plan: Plan) -> Plan:
     except ValueError:
         return plan
     checks = [_judged(check, plan, seen) for check in plan.checks]
-    waits = session.store.waits(profile.name)
-    return dataclasses.replace(
-        plan,
-        checks=(*checks, *_space(plan, seen), *_slurm(seen, checks)),
-        estimate=estimate(spec, seen, waits),
-    )
+    looked = dataclasses.replace(plan, checks=(*checks, *_space(plan, seen), *_slurm(seen, checks)))
+    # Slurm forecasts a start also for jobs that limits of time or of a QOS refuse later.
+    found = Estimate() if looked.failures else estimate(spec, seen, session.store.waits(profile.name))
+    return dataclasses.replace(looked, estimate=found)
 
 
 def _judged(check: Check, plan: Plan, seen: Look) -> Check:

@@ -88,7 +88,11 @@ def _check_key(path: Path) -> None:
     try:
         found = path.stat()
     except OSError as error:
-        raise ConfigError(f"the key file {path} cannot be used", why=error.strerror or str(error)) from None
+        raise ConfigError(
+            f"the key file {path} cannot be used",
+            why=error.strerror or str(error),
+            fix="Put the key that the cluster knows there, or name its file as `identity_file` of the profile.",
+        ) from None
     if not os.access(path, os.R_OK):
         raise ConfigError(
             f"the key file {path} cannot be used",

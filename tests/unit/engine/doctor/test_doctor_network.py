@@ -174,6 +174,12 @@ def test_a_login_by_hand_has_what_the_profile_sets() -> None:
     assert "printf 'Host alias\\n" in fix
 
 
+def test_a_login_without_the_profiles_key_says_nothing_of_that_key() -> None:
+    found = facts(unreached("Permission denied (publickey)."), here=Here("OpenSSH", KeyFile(KEY), Agent()))
+    assert finding("login", found).verdict is Verdict.CANNOT_TELL
+    assert finding("key", found).fix.startswith("1. Put the key that the cluster knows there")
+
+
 def test_without_any_key_a_new_one_is_made() -> None:
     found = facts(unreached("Permission denied (publickey)."), here=Here("OpenSSH", None, Agent("/s", True)))
     assert "the agent holds none" in finding("login", found).evidence
