@@ -28,6 +28,7 @@ def test_two_confirmations_at_once_give_one_job(towline: Terminal) -> None:
     ended = [(*process.communicate(timeout=120), process.returncode) for process in both]
     assert {code for _, _, code in ended} <= {0, 75}, ended
     job = review["plan"]["job_id"]
+    assert "files" not in review["plan"]
     assert {out.strip() for out, _, code in ended if code == 0} == {job}
     again = towline("confirm", review["hash"])
     assert (again.code, again.out) == (0, "done\n")

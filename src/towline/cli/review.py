@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from towline.cli.spec_input import read_spec
 from towline.cli.terminal import clean
 from towline.engine.events import Held
 from towline.engine.redaction import redacted
-from towline.models.errors import PlanRefused
+from towline.models.errors import PlanRefused, UsageError
 
 if TYPE_CHECKING:
     from towline.engine.planning.review import Review, SeenSecret
@@ -30,22 +31,36 @@ if TYPE_CHECKING:
 _REVIEWS = examples(
     "towline review --nodes 2 --gpus-per-node 8 --time 4h --secret HF_TOKEN -- python train.py",
     "towline review -f job.yaml --json",
+    "towline review -f job.yaml --json --files",
 )
 _CONFIRMS = examples("towline confirm 0f3a9c51d27be684", "towline confirm 0f3a9c51d27be684 --detach --json")
 
 
 @click.command(cls=GroupedCommand, epilog=_REVIEWS, context_settings={**CONTEXT, "allow_interspersed_args": False})
+@click.option("--files", "bodies", is_flag=True, help="With --json: also the text of every file that would be sent.")
 @job_options
-def review(command: tuple[str, ...], **values: Any) -> None:
+def review(command: tuple[str, ...], *, bodies: bool, **values: Any) -> None:
     """Look at everything that a job needs and give it a hash, which `towline confirm` submits.
 
     Takes what `towline run` takes. Shows what `towline plan` shows, and whether the value of each secret is there;
     no value is ever shown. The exit status is 65 when something is missing; nothing can be confirmed then.
     """
+    if bodies and not values["as_json"]:
+        raise UsageError(
+            "--files is for --json", fix="Add --json, or leave --files out: a person sees the files anyway."
+        )
+    from towline.engine import reviewing
+
     spec = read_spec(command, values, values["cluster"])
     sources = _seen_secrets(spec, values["secret"])
     secrets = look_ahead(spec, values["secret"])
-    status = run_loop(_review(spec, sources, secrets, values["cluster"], as_json=values["as_json"]))
+    made, plan = run_loop(_review(spec, sources, secrets, values["cluster"]))
+    lacking = reviewing.missing(made)
+    status = PlanRefused.exit_status if plan.failures or lacking else 0
+    if values["as_json"]:
+        print_document({"review": review_as_dict(made, plan, lacking, bodies=bodies), "exit": towline_exit(status)})
+    else:
+        print(_text(made, plan, lacking), end="")
     if status:
         raise Ended(status)
 
@@ -57,39 +72,41 @@ def _seen_secrets(spec: JobSpec, given: Sequence[str]) -> tuple[SeenSecret, ...]
 
 
 async def _review(
-    spec: JobSpec,
-    sources: Sequence[SeenSecret],
-    secrets: dict[str, str | bytes],
-    cluster: str | None,
-    *,
-    as_json: bool,
-) -> int:
+    spec: JobSpec, sources: Sequence[SeenSecret], secrets: dict[str, str | bytes], cluster: str | None
+) -> tuple[Review, Plan]:
     from towline.engine import reviewing
 
     async with open_engine(cluster) as opened:
-        made, plan = await reviewing.review(opened, spec, sources, secrets=secrets)
-    lacking = reviewing.missing(made)
-    status = PlanRefused.exit_status if plan.failures or lacking else 0
-    if as_json:
-        print_document({"review": _as_dict(made, plan, lacking), "exit": towline_exit(status)})
-    else:
-        print(_text(made, plan, lacking), end="")
-    return status
+        return await reviewing.review(opened, spec, sources, secrets=secrets)
 
 
-def _as_dict(made: Review, plan: Plan, lacking: Sequence[str]) -> Document:
+def review_as_dict(made: Review, plan: Plan, lacking: Sequence[str], *, bodies: bool) -> Document:
+    """What decides stands first: who reads only the beginning has seen what a yes or no needs.
+
+    The files are named by their hashes, for their text is a hundred times as long as all the rest.
+    """
+    planned = plan_as_dict(plan)
+    text = planned.pop("files")
     return {
         "hash": None if plan.failures or lacking else made.hash,
-        "expires": made.expires,
-        "cluster": made.cluster,
         "missing": [
             *({"what": f"{check.name}: {check.evidence}", "fix": check.fix} for check in plan.failures),
             *({"what": f"secret: {name} has no value", "fix": _secret_fix(name)} for name in lacking),
         ],
+        "notes": planned["notes"],
+        "gpu_hours": planned["gpu_hours"],
+        "estimate": planned["estimate"],
+        "expires": made.expires,
+        "cluster": made.cluster,
         "secrets": [dataclasses.asdict(secret) for secret in made.secrets],
         "images": [dataclasses.asdict(image) for image in plan.images],
-        "plan": plan_as_dict(plan),
+        "plan": {**planned, **({"files": text} if bodies else {})},
+        "files": [_file_as_dict(path, content) for path, content in plan.files.items()],
     }
+
+
+def _file_as_dict(path: str, content: bytes) -> Document:
+    return {"path": path, "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
 def _secret_fix(name: str) -> str:

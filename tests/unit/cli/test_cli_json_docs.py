@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, out, record
+from tests.unit.engine.test_review import plan, reviewed
 from towline.cli.documents import job_as_dict
+from towline.cli.review import review_as_dict
 from towline.engine.events import ResultFile, StateChanged
 from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobState
@@ -50,6 +54,20 @@ def test_plans_and_exits(towline: Callable[..., Any], cluster: FakeCluster) -> N
     assert fields("Exit") == set(document["exit"])
     for name in document["plan"]["checks"][0]:
         assert f'"{name}"' in PAGE
+
+
+def test_a_review_tells_first_what_decides_and_files_by_their_hashes() -> None:
+    made = plan()
+    shown = review_as_dict(reviewed(made), made, (), bodies=False)
+    assert [word for row in rows("Review") for word in row[0].split()] == list(shown)
+    assert list(shown)[:5] == ["hash", "missing", "notes", "gpu_hours", "estimate"]
+    batch = next(each for each in shown["files"] if each["path"] == "script/batch")
+    content = made.files["script/batch"]
+    assert batch == {"path": "script/batch", "size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert set(shown["plan"]) == fields("Plan") - {"files"}
+    assert len(json.dumps(shown)) < 12_000
+    whole = review_as_dict(reviewed(made), made, (), bodies=True)
+    assert whole["plan"]["files"]["script/batch"] == made.script
 
 
 def test_events(towline: Callable[..., Any], cluster: FakeCluster) -> None:
