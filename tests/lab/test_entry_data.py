@@ -44,7 +44,7 @@ def archive(*members: tuple[str, bytes]) -> bytes:
 
 READ = r"""
 python3 - {config_path} <<'EOF'
-import hashlib, json, os, sys
+import hashlib, json, os, sys, time
 specs = json.load(open(sys.argv[1]))
 data, big = specs["data"], specs["big"]
 said = {
@@ -53,8 +53,11 @@ said = {
     "media": sorted(os.listdir(data["media"])),
     "names": [os.path.basename(data["labels"]), os.path.basename(big)],
 }
-print(json.dumps(said, sort_keys=True))
+print(json.dumps(said, sort_keys=True), flush=True)
 open(specs["out"] + "/epoch_1.pth", "w").write("state")
+open(specs["out"] + "/said-" + os.environ["NODE_RANK"], "w").close()
+while not all(os.path.exists(specs["out"] + "/said-" + rank) for rank in "01"):
+    time.sleep(0.1)  # the first that fails ends the other
 sys.exit(4)
 EOF
 """
