@@ -78,8 +78,11 @@ def bring(
         Bringing(source, folder, Meter(progress)).all(found)
     else:
         replace(os.path.join(folder, "manifest"), "".join(line_of(each) + "\n" for each in sorted(found.entries)))
+    told = facts_of(found)
+    if version != "-" and isinstance(source, (others.FileSystem, others.Tool)):
+        told[0] = "version={}".format(version)  # these see no checksums, by which the one who asked has named it
     with open(os.path.join(folder, "facts"), "w") as file:
-        file.write("".join(line + "\n" for line in facts_of(found)))
+        file.write("".join(line + "\n" for line in told))
 
 
 def _end_at_once(number: int, _frame: object) -> None:

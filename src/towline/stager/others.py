@@ -132,23 +132,33 @@ class Tool(Source):
         raise Problem("other", "{}: `{}` tells what is there only by bringing it".format(self._uri, self._tool))
 
     def take(self, target: str) -> Optional[Found]:
-        """Have it brought."""
+        """Have it brought: below `target`, or as `target` itself where the URI names a file."""
         argv, extra = command(self._tool, self._uri, target, self._env)
-        os.makedirs(target, exist_ok=True)
-        done = subprocess.run(
-            argv,
-            env=dict(self._env, **extra),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        if done.returncode:
-            said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-            raise Problem("other", "`{}` failed with {}: {}".format(self._tool, done.returncode, (said or [""])[-1]))
+        self._run(argv, extra)
+        if self._tool == "aws" and not (os.path.isdir(target) and os.listdir(target)):
+            # `sync` knows prefixes only, and succeeds without a file of that name.
+            if os.path.isdir(target):
+                os.rmdir(target)
+            argv[argv.index("sync")] = "cp"
+            self._run(argv, extra)
+        if os.path.isfile(target):
+            return Found("file", [_entry(target, "")])
         entries = _walked(target)
         if not entries:
             raise Problem("not-found", "{}: `{}` brought nothing".format(self._uri, self._tool))
         return Found("directory", entries)
+
+    def _run(self, argv: Sequence[str], extra: Mapping[str, str]) -> None:
+        env = dict(self._env, **extra)
+        try:
+            done = subprocess.run(
+                argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        except OSError as error:
+            raise Problem("tool", "`{}` cannot be run: {}".format(self._tool, error.strerror)) from None
+        if done.returncode:
+            said = done.stdout.decode("utf-8", "replace").strip().splitlines()
+            raise Problem("other", "`{}` failed with {}: {}".format(self._tool, done.returncode, (said or [""])[-1]))
 
 
 def command(tool: str, uri: str, target: str, env: Mapping[str, str]) -> Tuple[List[str], Dict[str, str]]:
@@ -166,7 +176,7 @@ def command(tool: str, uri: str, target: str, env: Mapping[str, str]) -> Tuple[L
         if endpoint and scheme == "s3":
             remote["RCLONE_CONFIG_TOWLINE_PROVIDER"] = "Other"
             remote["RCLONE_CONFIG_TOWLINE_ENDPOINT"] = endpoint
-        return ["rclone", "copy", "--checksum", "towline:" + rest, target], dict(own, **remote)
+        return ["rclone", "copyto", "--checksum", "towline:" + rest, target], dict(own, **remote)
     if tool == "gcloud":
         return ["gcloud", "storage", "rsync", "--recursive", uri, target], {}
     if tool == "hf":
@@ -196,6 +206,10 @@ def _walked(target: str) -> List[Entry]:
     for folder, _, names in os.walk(target):
         for name in names:
             path = os.path.join(folder, name)
-            facts = os.lstat(path)
-            entries.append(Entry(os.path.relpath(path, target), facts.st_size, "time:{}".format(int(facts.st_mtime))))
+            entries.append(_entry(path, os.path.relpath(path, target)))
     return entries
+
+
+def _entry(path: str, name: str) -> Entry:
+    facts = os.lstat(path)
+    return Entry(name, facts.st_size, "time:{}".format(int(facts.st_mtime)))

@@ -21,6 +21,7 @@ EMPTY = hashlib.sha256(b"").hexdigest()
 PART = 64 << 20
 """Bytes of one part of a large object that is written; 10,000 parts are the most."""
 _GOOGLE = "https://storage.googleapis.com"
+"""Another one is named by the variable that Google's own libraries read for it, STORAGE_EMULATOR_HOST."""
 _SSE = ("aws:kms", "aws:kms:dsse")
 
 
@@ -54,7 +55,10 @@ def store_of(scheme: str, env: Mapping[str, str]) -> Store:
         _first(env, "AWS_SESSION_TOKEN"),
     )
     if scheme == "gs":
-        return Store(_GOOGLE, "auto", keys)
+        given = _first(env, "STORAGE_EMULATOR_HOST").rstrip("/")
+        if given and "://" not in given:
+            given = "http://" + given
+        return Store(given or _GOOGLE, "auto", keys)
     region = _first(env, "CLOUD_REGION", "AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
     given = _first(env, "S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     endpoint = given.rstrip("/") or "https://s3.{}.amazonaws.com".format(region)

@@ -1,5 +1,6 @@
 """Which source brings which URI's data, and asking it with patience."""
 
+import sys
 import time
 from typing import Mapping, Sequence
 
@@ -21,7 +22,9 @@ def source_of(uri: str, tools: Sequence[str], env: Mapping[str, str]) -> Source:
     tool = others.tool_for(scheme, tools)
     if tool:
         return others.Tool(uri, tool, env)
-    if "fsspec" in tools and scheme in ("s3", "gs", "hf") and others.has_fsspec():
+    if "fsspec" in tools and scheme in ("s3", "gs", "hf"):
+        if not others.has_fsspec():
+            raise Problem("tool", "{}: there is no fsspec for {} (`staging_python`)".format(uri, sys.executable))
         return others.FileSystem(uri, env)
     if scheme in ("s3", "gs"):
         return S3(uri, env)

@@ -43,6 +43,7 @@ VARIABLES = (
     "AWS_DEFAULT_REGION",
     "AWS_PROFILE",
     "HF_ENDPOINT",
+    "STORAGE_EMULATOR_HOST",
     "SSL_CERT_FILE",
     "http_proxy",
     "https_proxy",
@@ -52,7 +53,7 @@ VARIABLES = (
     "NO_PROXY",
 )
 """Variables of a job's environment that say where its data is asked for."""
-_WHERE = ("S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "HF_ENDPOINT")
+_WHERE = ("S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "HF_ENDPOINT", "STORAGE_EMULATOR_HOST")
 
 
 @dataclass(frozen=True)
@@ -276,7 +277,9 @@ def delivery_failure(found: Preparation, uris: Sequence[str]) -> Problem | None:
     return failure_of(replace(found, reference=next(filter(is_remote, uris), "")))
 
 
-def data_file(uri: str, name: str, version: str, tools: Sequence[str], python: str, container: Sequence[str]) -> bytes:
+def data_file(
+    uri: str, name: str, version: str, tools: Sequence[str], python: str, container: Sequence[str], setup: str = ""
+) -> bytes:
     """What `data-job.sh` reads: what it is to bring and how, as sh text.
 
     Args:
@@ -286,6 +289,7 @@ def data_file(uri: str, name: str, version: str, tools: Sequence[str], python: s
         tools: programs of the site in place of Towline's own, or `fsspec`.
         python: the Python that runs the program; empty for the node's.
         container: a command that runs another one in a container; empty for none.
+        setup: the profile's shell line, which may put the site's tools on the PATH.
     """
     values = {
         "data_uri": uri,
@@ -294,6 +298,7 @@ def data_file(uri: str, name: str, version: str, tools: Sequence[str], python: s
         "data_tools": ",".join(tools) or "-",
         "data_python": python,
         "data_notes": f"uri={uri}\n",
+        "data_setup": setup,
     }
     lines = "".join(f"{key}={shlex.quote(value)}\n" for key, value in values.items())
     return f"{lines}set -- {shlex.join(container)}\n".encode()

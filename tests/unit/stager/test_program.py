@@ -112,6 +112,32 @@ def test_a_tool_of_the_site_gets_keys_in_its_environment_only(tmp_path: Path) ->
     assert "RCLONE_CONFIG_TOWLINE_ENDPOINT=http://s" in environment
 
 
+def test_a_tool_brings_one_file_as_a_file_under_the_version_that_was_asked_for(tmp_path: Path) -> None:
+    """`aws s3 sync` of an object brings nothing, and succeeds."""
+    (tmp_path / "bin").mkdir()
+    tool = tmp_path / "bin" / "aws"
+    tool.write_text('#!/bin/sh\nfor word; do target=$word; done\ncase $* in *sync*) ;; *) echo hi >"$target" ;; esac\n')
+    tool.chmod(0o755)
+    (tmp_path / "part").mkdir()
+    path = f"{tmp_path}/bin:/usr/bin:/bin"
+    done = run(tmp_path, "bring", "s3://sets/one", str(tmp_path / "part"), "7" * 64, "", "aws", PATH=path)
+    assert done.returncode == 0, done
+    assert (tmp_path / "part" / "data").read_text() == "hi\n"
+    facts = (tmp_path / "part" / "facts").read_text().splitlines()
+    assert facts == ["version=" + "7" * 64, "kind=file", "files=1", "size=3"]
+    tool.chmod(0o644)
+    tool.with_name("python3").symlink_to(PYTHON)
+    gone = run(tmp_path, "bring", "s3://sets/one", str(tmp_path / "part"), "-", "", "aws", PATH=f"{tmp_path}/bin")
+    assert "[ERROR] tool: s3://sets/one: there is no program `aws`" in gone.stdout
+
+
+def test_fsspec_that_is_not_there_is_told_and_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    done = run(tmp_path, "bring", "s3://sets/one", str(tmp_path / "part"), "-", "", "fsspec")
+    assert done.returncode == 1
+    assert f"[ERROR] tool: s3://sets/one: there is no fsspec for {PYTHON}" in done.stdout
+
+
 def test_a_repository_of_the_hub_is_brought_at_one_commit(tmp_path: Path, hub: str) -> None:
     env = {"HF_ENDPOINT": hub, "HF_TOKEN": "hf-token"}
     (tmp_path / "part").mkdir()

@@ -188,3 +188,11 @@ def test_an_upload_is_sent_again_when_the_store_did_not_answer(
     Answers.answers = {"PUT /out/7/w": (200, {}, "")}
     assert send.send(str(tmp_path / "model"), "s3://out/7/", env) == (1, 7)
     assert Answers.bodies[-1] == b"weights"
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [("", "https://storage.googleapis.com"), ("store:1", "http://store:1"), ("https://store/", "https://store")],
+)
+def test_googles_store_is_elsewhere_where_its_own_variable_says_so(given: str, endpoint: str) -> None:
+    assert store_of("gs", {"STORAGE_EMULATOR_HOST": given}).endpoint == endpoint

@@ -47,6 +47,7 @@ async def _job(session: Session, planned: PlannedInput, access: Access, account:
         profile.staging_tools,
         profile.staging_python or "",
         _container(session, place),
+        profile.setup,
     )
     making = preparing.Making(
         kind="stage",

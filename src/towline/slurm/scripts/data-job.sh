@@ -1,7 +1,8 @@
 #!/bin/sh
 # The job that brings data from elsewhere: TOWLINE_JOB_DIR is <place>/imports/<name>, TOWLINE_ATTEMPT the attempt. What it is
-# to bring stands in script/data: data_uri, data_name, data_version, data_tools, data_python and data_notes, and in the
-# positional parameters a command that runs another one in a container, if there is one. script/stager is the program.
+# to bring stands in script/data: data_uri, data_name, data_version, data_tools, data_python, data_notes and data_setup (a shell
+# line of the user's), and in the positional parameters a command that runs another one in a container, if there is one.
+# script/stager is the program.
 # Records below attempts/<n>: claim, stage, progress (bytes brought so far, seconds since the start, bytes a second), log
 # (the program's words), end.
 set -u
@@ -14,7 +15,7 @@ umask 077
 . ./python.sh
 
 place=${TOWLINE_JOB_DIR%/imports/*}
-data_uri='' data_name='' data_version='' data_tools='' data_python='' data_notes=''
+data_uri='' data_name='' data_version='' data_tools='' data_python='' data_notes='' data_setup=''
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/data"
 secrets=$TOWLINE_JOB_DIR/script/secrets-$TOWLINE_ATTEMPT
@@ -78,6 +79,7 @@ if is_made "$place" "$data_name"; then
 fi
 put stage bring
 adopt || fail space 1
+[ -z "$data_setup" ] || eval "$data_setup" >/dev/null 2>&1 </dev/null
 if [ "$#" -gt 0 ]; then
     tl_python=${data_python:-python3}
 else
