@@ -157,6 +157,8 @@ class Extraction:
             return
         if self._kinds.get(path) == "directory":
             raise self._refused(member.name, "is a directory and something else at once")
+        if member.islnk() and self._kinds.get(path) == "file" and self._clean(member.linkname) == path:
+            return  # a name for itself
         if os.path.lexists(place):  # a later member of the same name counts
             os.unlink(place)
             self._links.pop(path, None)

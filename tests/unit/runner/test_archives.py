@@ -139,6 +139,12 @@ def test_nothing_that_is_extracted_leads_out(members: list[Member]) -> None:
         assert {path.name for path in (home / "in").iterdir()} <= {"set", "set.tar"}
 
 
+def test_a_link_of_a_file_to_itself_leaves_it(tmp_path: Path) -> None:
+    archive = packed(tmp_path / "x.tar", ("file", "a", "1"), ("hard", "a", "./a"), ("file", "b", "2"))
+    extract(archive, str(tmp_path / "out"))
+    assert (tmp_path / "out" / "a").read_text() == "1"
+
+
 @pytest.mark.parametrize("name", ["set.tar", "set.tar.gz"])
 def test_what_is_cut_off_or_damaged_is_refused(tmp_path: Path, name: str) -> None:
     text = "".join(random.Random(1).choices("abcdefgh", k=3000))
