@@ -79,6 +79,7 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--status-decides", "status_decides", "FAILURE as the last word in status.json fails the job."),
         SpecOption("--restart", "restart", "Start again after node faults and preemption, or not.", "on-fault|never"),
         SpecOption("--retries", "retries", "Most new starts that faults may cost.", "N", number=True),
+        SpecOption("--hang-after", "hang_after", "Start again when logs and GPUs stood still so long.", "TIME"),
         SpecOption("--signal", "signal", "Signal to every rank before the time is over.", "NAME"),
         SpecOption("--grace", "grace", "How long before, for example 5m.", "TIME"),
         SpecOption("--checkpoints", "resume.checkpoints", "Files whose growth shows progress.", "GLOB"),

@@ -115,8 +115,11 @@ def public_files(launch: LaunchPlan) -> dict[str, bytes]:
         "script/judge.sh": packaged("judge.sh"),
         "script/heal.sh": packaged("heal.sh"),
         "script/past.sh": part("past.sh").encode(),
+        "script/nodes.sh": packaged("nodes.sh"),
+        "script/hang.sh": packaged("hang.sh"),
         "script/fetch.sh": packaged("fetch.sh"),
         "script/check": packaged("check.sh"),
+        **({f"script/{name}": packaged(f"{name}.sh") for name in ("use", "stacks")} if launch.spec.hang_after else {}),
         "script/submit": script("submit").encode(),
         **({"script/setup": f"{launch.setup}\n".encode()} if launch.setup.strip() else {}),
         **({"script/resume": resume.encode()} if resume else {}),
@@ -157,6 +160,7 @@ def public_environment(launch: LaunchPlan) -> dict[str, str]:
         "TOWLINE_JOB_NAME": launch.spec.name,
         "TOWLINE_RESULTS_DIR": launch.results,
         "PYTHONUNBUFFERED": "1",
+        **({"PYTHONFAULTHANDLER": "1"} if launch.spec.hang_after else {}),
         **{input_variable(target): place for target, place in launch.inputs.items()},
         **({"TOWLINE_SPECS": f"{launch.directory}/script/specs{network.suffix}"} if network else {}),
         **(conventions.as_paths(launch.spec.env) if launch.tao_root else launch.spec.env),
@@ -247,9 +251,9 @@ def _on_the_node(spec: JobSpec) -> tuple[str, ...]:
 
 
 def step_file(launch: LaunchPlan) -> str:
-    """The step as sh text for the supervisor: sets its variables `step_…` and the positional parameters."""
+    """The step as sh text for the supervisor: sets its variables `tl_step_…` and the positional parameters."""
     wanted = launch.spec.resources
-    tasks = f"step_tasks={wanted.nodes * wanted.tasks_per_node}\n"
+    tasks = f"tl_step_tasks={wanted.nodes * wanted.tasks_per_node}\n"
     return f"{tasks}{step_settings(launch)}set -- \\\n    {words_of(step_command(launch))}\n"
 
 
@@ -257,14 +261,14 @@ def step_settings(launch: LaunchPlan) -> str:
     """What the supervisor must know of every step."""
     place = LOG_PLACES.get(launch.spec.log_per or "job")
     return (
-        f"step_port={TAO_PORT if launch.convention == 'tao' else ''}\n"
-        f"step_environment={'whole' if launch.whole_environment else 'chosen'}\n"
-        f"{f'step_logs={place}{chr(10)}' if place else ''}"
+        f"tl_step_port={TAO_PORT if launch.convention == 'tao' else ''}\n"
+        f"tl_step_environment={'whole' if launch.whole_environment else 'chosen'}\n"
+        f"{f'tl_step_logs={place}{chr(10)}' if place else ''}"
     )
 
 
 def words_of(command: Iterable[str]) -> str:
-    """The words quoted, one a line; `LOG_DIR` becomes what the supervisor has in `log_dir`.
+    """The words quoted, one a line; `LOG_DIR` becomes what the supervisor has in `tl_log_dir`.
 
     A container's name becomes one that no other job has: sites may keep named containers beyond a job
     (`container_scope=global` in plugstack.conf), and the next job would find what the last one left there.
@@ -276,7 +280,7 @@ def _word(text: str) -> str:
     if text.startswith("--container-name="):
         return f'{quote(text)}-"$SLURM_JOB_ID"'
     before, place, behind = text.partition(LOG_DIR)
-    return f'{quote(before)}"$log_dir"{quote(behind)}' if place else quote(text)
+    return f'{quote(before)}"$tl_log_dir"{quote(behind)}' if place else quote(text)
 
 
 def packaged(name: str) -> bytes:

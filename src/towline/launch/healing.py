@@ -11,7 +11,7 @@ from towline.models.spec import JobSpec
 def settings_file(
     spec: JobSpec, job_id: str, directory: str, *, message_timeout: int, exclude: str | None = None
 ) -> str:
-    """The sh text that sets `heal_…` for `scripts/heal.sh`.
+    """The sh text that sets `tl_heal_…` for `scripts/heal.sh`.
 
     Args:
         spec: the job with defaults filled in.
@@ -34,13 +34,23 @@ def settings_file(
         "exit_code": (resume.exit_code if resume else None) or "",
         "patience": resume.without_progress if resume else 3,
         "exclude": (exclude if exclude is not None else spec.exclude) or "",
-        "nodes": max(spec.resources.nodes, nodes_of(spec.roles) if spec.roles else 1),
-        "gpus": 0 if spec.components else spec.resources.gpus_per_node,
+        "nodes": "" if spec.components else nodes_of(spec.roles) if spec.roles else spec.resources.nodes,
+        "groups": " ".join(node_groups(spec)),
+        "hang": spec.hang_after or "",
         "depends": "yes" if spec.depends_on else "",
         "begins": "yes" if spec.begin else "",
         "timeout": message_timeout,
     }
-    return "".join(f"heal_{name}={quote(str(value))}\n" for name, value in values.items())
+    return "".join(f"tl_heal_{name}={quote(str(value))}\n" for name, value in values.items())
+
+
+def node_groups(spec: JobSpec) -> tuple[str, ...]:
+    """Words `COMPONENT:NODES:GPUS` for nodes that are alike, GPUs on each; only components have numbers."""
+    if spec.components:
+        sizes = (each.resources for each in spec.components)
+        return tuple(f"{number}:{size.nodes}:{size.gpus_per_node}" for number, size in enumerate(sizes))
+    nodes = max(spec.resources.nodes, nodes_of(spec.roles) if spec.roles else 1)
+    return (f":{nodes}:{spec.resources.gpus_per_node}",)
 
 
 def resume_file(spec: JobSpec) -> str:

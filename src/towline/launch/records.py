@@ -29,7 +29,8 @@ class EndRecord:
         rank: the rank whose failure gave the code; None when it was no rank's.
         role: the role that failed first, in a job with roles.
         reason: `exit` (the command's own code), `no-container`, `launch` (no rank ever ran its command),
-            `inputs` (one could not be brought),
+            `inputs` (one could not be brought), `check` (a node has not the GPUs that were asked for),
+            `hung` (no sign of life for as long as the spec says; the code is 124 then),
             `lost` (a rank left no record), `step` (srun failed although every rank succeeded), `stopped`,
             `cancelled`, or empty for `done`; of a role also `not-ready` (its port did not answer in time) and `left`
             (a service ended before the others had).

@@ -24,7 +24,7 @@ def role_files(launch: LaunchPlan) -> dict[str, bytes]:
     files = {
         **public_files(launch),
         "script/roles.sh": packaged("roles.sh"),
-        "script/step": f"{step_settings(launch)}step_roles={quote(names)}\n".encode(),
+        "script/step": f"{step_settings(launch)}tl_step_roles={quote(names)}\n".encode(),
     }
     first, components = first_nodes(launch.spec.roles), component_numbers(launch.spec.roles)
     for role in launch.spec.roles:
@@ -62,16 +62,16 @@ def _step_file(launch: LaunchPlan, role: Role, first: int, component: int | None
     """One role's step for `scripts/roles.sh`, which knows the hosts; all roles see all that their nodes have."""
     srun, *words = step_command(launch)
     settings = {
-        "step_tasks": role.nodes * role.tasks_per_node,
-        "role_first": first,
-        "role_nodes": role.nodes,
-        "role_port": role.ready_port or "",
-        "role_patience": role.ready_timeout,
-        "role_service": "yes" if role.service else "",
-        "role_linger": role.linger,
-        **({} if component is None else {"role_component": component}),
+        "tl_step_tasks": role.nodes * role.tasks_per_node,
+        "tl_role_first": first,
+        "tl_role_nodes": role.nodes,
+        "tl_role_port": role.ready_port or "",
+        "tl_role_patience": role.ready_timeout,
+        "tl_role_service": "yes" if role.service else "",
+        "tl_role_linger": role.linger,
+        **({} if component is None else {"tl_role_component": component}),
     }
     group = () if component is None else (f"--het-group={component}",)
     lines = "".join(f"{name}={value}\n" for name, value in settings.items())
     rest = words_of((*group, "--overlap", *words))
-    return f'{lines}set -- \\\n    {quote(srun)} \\\n    "--nodelist=$role_hosts" \\\n    {rest}\n'
+    return f'{lines}set -- \\\n    {quote(srun)} \\\n    "--nodelist=$tl_role_hosts" \\\n    {rest}\n'

@@ -20,6 +20,7 @@ from towline.models.fields import (
     ClusterPath,
     Environment,
     Grace,
+    HangTime,
     ImageText,
     Labels,
     Line,
@@ -104,6 +105,8 @@ class JobSpec(Model):
         restart: `on-fault` starts the job again after faults of nodes and the cluster, preemption and, if it can
             resume, the walltime; `never` does not; what the profile says when not given.
         retries: the most new starts that faults may cost.
+        hang_after: seconds (`30m` is read too) without a byte in any log, use of a GPU or change in the results after
+            which the job is taken for hung: its stacks are written down, and it is started again. Never when not given.
         status_decides: whether a job that ended with code 0 has failed when the last word in its `status.json` (in the
             results directory) is FAILURE; yes under the preset `tao`, no elsewhere, when not given.
         resume: how the command goes on where it stopped; without it a job that ran out of time is over.
@@ -155,6 +158,7 @@ class JobSpec(Model):
     grace: Grace | None = None
     restart: Literal["on-fault", "never"] | None = None
     retries: Annotated[int, Field(ge=0, le=100)] = 10
+    hang_after: HangTime | None = None
     status_decides: bool | None = None
     resume: Resume | None = None
     log_per: LogPer | None = None

@@ -41,6 +41,7 @@ ONE_NODE = plan(command=("python3", "train.py", "--name", "it's $5"), env={"LR":
 FOUR_NODES = plan(
     shell="cd /data &&\ntorchrun --nnodes=$NNODES --nproc-per-node=$NPROC_PER_NODE train.py\n",
     name="train",
+    hang_after="30m",
     resources={"nodes": 4, "gpus_per_node": 8, "cpus_per_task": 16},
 )
 MANY_TASKS = plan(
@@ -106,6 +107,10 @@ STATIC = {
         "submit",
         "rules",
         "search.sh",
+        "nodes.sh",
+        "hang.sh",
+        "use",
+        "stacks",
         "layout",
     )
 }
@@ -207,12 +212,12 @@ def test_a_role_of_another_kind_is_started_in_its_component() -> None:
     ]
     files = role_files(LaunchPlan(JobSpec.build(roles=roles), "m3k9w2x4p", DIRECTORY))
     step = files["script/roles/learner/step"].decode()
-    assert "role_component=1\n" in step
+    assert "tl_role_component=1\n" in step
     assert "'--het-group=1'" in step
     assert "'--cpus-per-task=8'" in step
-    assert "role_first=2\n" in step
+    assert "tl_role_first=2\n" in step
     assert "NUM_GPU_PER_NODE='4'" in files["script/roles/learner/env"].decode()
-    assert "role_component=0\n" in files["script/roles/actor/step"].decode()
+    assert "tl_role_component=0\n" in files["script/roles/actor/step"].decode()
 
 
 def test_a_container_has_a_name_that_is_the_jobs_own() -> None:

@@ -67,10 +67,16 @@ def avoiding(spec: JobSpec, partition: Sequence[str], bad: Sequence[str], facts:
     """
     excluded, asked = expand_nodes(spec.exclude or ""), expand_nodes(spec.nodelist or "")
     left_out = [node for node in bad if node not in excluded and node not in asked]
-    names = spec.partition or partition or tuple(part.name for part in facts.partitions if part.default)
-    nodes = sum(part.nodes for part in facts.partitions if part.name in names)
-    if not left_out or nodes - len(left_out) - len(excluded) < max(spec.resources.nodes, 1) or spec.components:
+    gone = len(left_out) + len(excluded)
+    if not left_out or not all(_has_room(each, partition, gone, facts) for each in spec.components or (spec,)):
         return Avoiding(spec)
     text = ",".join([*([spec.exclude] if spec.exclude else []), *left_out])
     note = f"{', '.join(left_out)} {'is' if len(left_out) == 1 else 'are'} left out, found bad in the last hours"
     return Avoiding(spec.model_copy(update={"exclude": text}), (note,))
+
+
+def _has_room(spec: JobSpec, partition: Sequence[str], gone: int, facts: SiteFacts) -> bool:
+    """Whether a job, or a component of one, finds enough nodes in its partitions when so many are left out."""
+    names = spec.partition or partition or tuple(part.name for part in facts.partitions if part.default)
+    nodes = sum(part.nodes for part in facts.partitions if part.name in names)
+    return nodes - gone >= max(spec.resources.nodes, 1)

@@ -67,6 +67,14 @@ def _correct(layout: Layout, values: Values) -> None:
     _unlog(layout, values[0], "gpu-ecc")
 
 
+def _occupy(layout: Layout, values: Values) -> None:
+    _put(layout, values[0], f"{values[1]}/utilization.gpu", "97\n")
+
+
+def _free(layout: Layout, values: Values) -> None:
+    _take(layout, values[0], f"{values[1]}/utilization.gpu")
+
+
 def _fail_hook(layout: Layout, values: Values) -> None:
     """The hook is one file for all nodes, and asks for its node's fault. One that is there already is run otherwise."""
     _put(layout, values[0], "hook", _HOOK_SAYS)
@@ -162,6 +170,7 @@ FAULTS = (
         (_NODE, number("CODE", 1, 999), _GPU),
     ),
     Fault("gpu-ecc", "GPU of NODE counts uncorrectable memory errors", _corrupt, _correct, (_NODE, _GPU)),
+    Fault("gpu-busy", "GPU of NODE is in use, says nvidia-smi", _occupy, _free, (_NODE, _GPU)),
     Fault(
         "hook-fail", "containers do not start on NODE: Enroot's hook for GPUs fails", _fail_hook, _mend_hook, (_NODE,)
     ),

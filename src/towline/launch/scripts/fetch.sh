@@ -6,16 +6,16 @@
 # inputs/<n>/data. What an earlier start has brought is there.
 fetch_inputs() {
     [ -f "$TOWLINE_JOB_DIR/script/fetch" ] || return 0
-    for fetch_python in python3 /usr/libexec/platform-python ''; do
-        [ -z "$fetch_python" ] || ! "$fetch_python" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null </dev/null || break
+    for tl_fetch_python in python3 /usr/libexec/platform-python ''; do
+        [ -z "$tl_fetch_python" ] || ! "$tl_fetch_python" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null </dev/null || break
     done
-    fetch_number=0
-    while read -r fetch_most fetch_uri; do
-        fetch_place=$TOWLINE_JOB_DIR/inputs/$fetch_number
-        fetch_number=$((fetch_number + 1))
-        [ ! -f "$fetch_place/facts" ] || continue
+    tl_fetch_number=0
+    while read -r tl_fetch_most tl_fetch_uri; do
+        tl_fetch_place=$TOWLINE_JOB_DIR/inputs/$tl_fetch_number
+        tl_fetch_number=$((tl_fetch_number + 1))
+        [ ! -f "$tl_fetch_place/facts" ] || continue
         if ! fetch_one; then
-            say "the command was not started: its input $fetch_uri could not be brought"
+            say "the command was not started: its input $tl_fetch_uri could not be brought"
             decide failed inputs 1
             return 1
         fi
@@ -24,15 +24,15 @@ fetch_inputs() {
 
 # fetch_one: with the job's own keys in the program's environment only.
 fetch_one() {
-    if [ -z "$fetch_python" ]; then
+    if [ -z "$tl_fetch_python" ]; then
         say "there is no Python 3.6 on this node to bring it with"
         return 1
     fi
-    mkdir -p "$fetch_place" && (
+    mkdir -p "$tl_fetch_place" && (
         # shellcheck source=/dev/null
         . "$TOWLINE_JOB_DIR/script/variables"
         # shellcheck source=/dev/null
         [ ! -f "$TOWLINE_JOB_DIR/secrets" ] || . "$TOWLINE_JOB_DIR/secrets"
-        exec "$fetch_python" "$TOWLINE_JOB_DIR/script/stager" bring "$fetch_uri" "$fetch_place" - '' - "$fetch_most"
+        exec "$tl_fetch_python" "$TOWLINE_JOB_DIR/script/stager" bring "$tl_fetch_uri" "$tl_fetch_place" - '' - "$tl_fetch_most"
     ) >&2 </dev/null
 }

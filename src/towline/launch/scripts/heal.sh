@@ -4,7 +4,7 @@
 # Read by the supervisor: what an attempt's end means, whether there is a next attempt, and how that is started.
 #
 # Files: attempts/<n>/ decision, wanted, checkpoint (see launch/records.py); of a task of an array in its own directory.
-# script/heal sets heal_… (see launch/healing.py).
+# script/settings sets tl_heal_… (see launch/healing.py).
 
 # shellcheck source=src/towline/slurm/scripts/past.sh
 . "$TOWLINE_JOB_DIR/script/past.sh"
@@ -18,21 +18,21 @@ tl_class='' tl_why='' tl_nodes='' tl_next=no tl_progress='' tl_evidence=''
 
 # What the command finds when it starts; it is told to resume when there is something to resume from.
 note_checkpoint() {
-    tl_before=$(newest_checkpoint "$tl_results" "$heal_checkpoints")
+    tl_before=$(newest_checkpoint "$tl_results" "$tl_heal_checkpoints")
     # Whoever judges the end for this script, should it be killed, compares with this.
-    [ -z "$heal_checkpoints" ] || put checkpoint "$tl_before"
+    [ -z "$tl_heal_checkpoints" ] || put checkpoint "$tl_before"
     unset TOWLINE_RESUME
-    if [ "$number" -gt 1 ] && { [ -n "$tl_before" ] || [ -z "$heal_checkpoints" ]; }; then
+    if [ "$tl_number" -gt 1 ] && { [ -n "$tl_before" ] || [ -z "$tl_heal_checkpoints" ]; }; then
         export TOWLINE_RESUME=1
     fi
 }
 
 see_progress() {
     tl_progress=''
-    if [ -n "$heal_checkpoints" ]; then
-        tl_after=$(newest_checkpoint "$tl_results" "$heal_checkpoints")
+    if [ -n "$tl_heal_checkpoints" ]; then
+        tl_after=$(newest_checkpoint "$tl_results" "$tl_heal_checkpoints")
         if [ -n "$tl_after" ] && [ "$tl_after" != "$tl_before" ]; then tl_progress=yes; else tl_progress=no; fi
-    elif [ -n "$heal_exit_code" ] && [ "$job_code" = "$heal_exit_code" ]; then
+    elif [ -n "$tl_heal_exit_code" ] && [ "$tl_job_code" = "$tl_heal_exit_code" ]; then
         tl_progress=yes # the command says so itself
     fi
 }
@@ -42,14 +42,14 @@ see_progress() {
 # classify: sets the class, and for faults of nodes which ones.
 classify() {
     tl_class=user tl_retry=yes
-    case $verdict/$reason in
-    done/* | cancelled/*) tl_class=$verdict ;;
+    case $tl_verdict/$tl_reason in
+    done/* | cancelled/*) tl_class=$tl_verdict ;;
     stopped/*) classify_stop ;;
     */time) tl_class='time' ;;
     */check) tl_class=node ;; # its nodes are known already
-    */no-container) tl_class=node tl_nodes=$(nodes_with "$no_container unstarted") ;;
+    */no-container) tl_class=node tl_nodes=$(nodes_with "$tl_no_container unstarted") ;;
     */exit)
-        if [ -n "$heal_exit_code" ] && [ "$job_code" = "$heal_exit_code" ]; then
+        if [ -n "$tl_heal_exit_code" ] && [ "$tl_job_code" = "$tl_heal_exit_code" ]; then
             tl_class='time'
         else
             classify_failure
@@ -68,7 +68,7 @@ classify_stop() {
     case $tl_words in
     PAUSED) tl_class=paused ;;
     'TIME LIMIT') tl_class='time' ;;
-    PREEMPTION) [ "$(restarts_now)" != "$restarts" ] || tl_class=preempted ;;
+    PREEMPTION) [ "$(restarts_now)" != "$tl_restarts" ] || tl_class=preempted ;;
     esac
 }
 
@@ -79,131 +79,76 @@ restarts_now() {
 
 # nodes_with RECORD: the nodes of the ranks that left this record.
 nodes_with() {
-    joined "$(sed -n "s/^$1 //p" "$exits"/[0-9]* 2>/dev/null | sort -u)"
+    joined "$(sed -n "s/^$1 //p" "$tl_exits"/[0-9]* 2>/dev/null | sort -u)"
 }
 
 classify_failure() {
     tl_retry=no tl_evidence='' tl_class=none
     search_logs
     if [ "$tl_class" != memory ] && check_again; then return; fi
+    if [ "$tl_reason/$tl_class" = hung/ambiguous ]; then tl_evidence=$(words_of_hang); fi
     # A command that never ran did nothing wrong; Slurm refuses steps for a moment when a node has just come back.
-    if [ "$reason/$tl_class" = launch/user ]; then tl_class=ambiguous tl_retry=yes; fi
+    if [ "$tl_reason/$tl_class" = launch/user ]; then tl_class=ambiguous tl_retry=yes; fi
     [ "$tl_class" = none ] || return 0
     tl_class=user tl_retry=no
-    case $reason/$job_code in
+    case $tl_reason/$tl_job_code in
     launch/* | lost/* | step/*) tl_class=ambiguous ;;
-    exit/1) ! log_is_empty || tl_class=ambiguous ;;
-    exit/137) tl_class=ambiguous ;; # somebody killed it
+    exit/1) ! log_is_empty || tl_class=ambiguous tl_evidence='exit code 1, and nothing in its log' ;;
+    exit/137) tl_class=ambiguous tl_evidence='exit code 137: somebody killed it' ;;
     esac
     [ "$tl_class" = user ] || tl_retry=yes
 }
 
+words_of_hang() {
+    printf 'no byte in its logs and no GPU in use for %s s; what its processes did is in %s' "$tl_heal_hang" \
+        "attempts/$tl_number${tl_task:+/task-$tl_task}/stacks"
+}
+
 # log_is_empty: but for what srun and slurmstepd tell of every failure.
 log_is_empty() {
-    [ -z "$tl_task$step_roles$step_logs" ] && [ ! -s "$log.out" ] &&
-        ! grep -a -v -q -e '^srun: ' -e '^slurmstepd' -e '^towline: ' "$log.err" 2>/dev/null
+    [ -z "$tl_task$tl_step_roles$tl_step_logs" ] && [ ! -s "$tl_log.out" ] &&
+        ! grep -a -v -q -e '^srun: ' -e '^slurmstepd' -e '^towline: ' "$tl_log.err" 2>/dev/null
 }
 
 # search_logs: what the rules make of the logs and of the end. A task of an array has its logs beside those of the others.
 search_logs() {
-    write_facts >"$own_dir/facts"
+    write_facts >"$tl_own_dir/facts"
     tl_words=''
     [ -z "$tl_task" ] || tl_words="main-$tl_task.err main-$tl_task.out task-$tl_task"
     # shellcheck disable=SC2086  # three names
-    /bin/sh "$TOWLINE_JOB_DIR/script/search.sh" "$TOWLINE_JOB_DIR/script/rules" "$own_dir/facts" 20 67108864 \
-        "$attempt_dir" $tl_words 2>/dev/null </dev/null | sed -n 's/^verdict.//p' >"$own_dir/found"
+    /bin/sh "$TOWLINE_JOB_DIR/script/search.sh" "$TOWLINE_JOB_DIR/script/rules" "$tl_own_dir/facts" 20 67108864 \
+        "$tl_attempt_dir" $tl_words 2>/dev/null </dev/null | sed -n 's/^verdict.//p' >"$tl_own_dir/found"
     tl_found='' tl_blame=no
     # CLASS RETRY BLAME RULE NODE RANK FILE OFFSET LINE, tabs between
-    IFS=$tl_tab read -r tl_found tl_retry tl_blame _ tl_node _ _ _ tl_line <"$own_dir/found"
+    IFS=$tl_tab read -r tl_found tl_retry tl_blame _ tl_node _ _ _ tl_line <"$tl_own_dir/found"
     case $tl_found in
     '' | none) return ;;
     esac
     tl_class=$tl_found tl_evidence=$(printf '%s' "$tl_line" | cut -c 1-300)
     # A line that names no node is most likely of the rank that failed first.
     case $tl_blame/$tl_node in
-    yes/-) tl_nodes=$(joined "$(node_of_rank "$job_rank")") ;;
+    yes/-) tl_nodes=$(joined "$(node_of_rank "$tl_job_rank")") ;;
     yes/*) tl_nodes=$(joined "$tl_node") ;;
-    *) [ "$tl_class" != node ] || tl_nodes=$(joined "$(node_of_rank "$job_rank")") ;;
+    *) [ "$tl_class" != node ] || tl_nodes=$(joined "$(node_of_rank "$tl_job_rank")") ;;
     esac
 }
 
 write_facts() {
-    tl_hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null | tr '\n' ' ')
+    tl_hosts=$(job_hosts | tr '\n' ' ')
     printf 'nodes %s\n' "${tl_hosts:-$(only_node)}"
-    printf 'rank %s\n' "$job_rank"
+    printf 'rank %s\n' "$tl_job_rank"
     # What a rank left: CODE KIND NODE.
-    for tl_file in "$exits"/[0-9]*; do
+    for tl_file in "$tl_exits"/[0-9]*; do
         [ -f "$tl_file" ] && read -r _ _ tl_node <"$tl_file" && printf 'on %s %s\n' "${tl_file##*/}" "$tl_node"
     done
-    printf 'end verdict=%s\nend reason=%s\nend code=%s\n' "$verdict" "$reason" "$job_code"
+    printf 'end verdict=%s\nend reason=%s\nend code=%s\n' "$tl_verdict" "$tl_reason" "$tl_job_code"
 }
 
 # node_of_rank RANK: the node of that rank, as its prelude wrote it.
 node_of_rank() {
     tl_found=''
-    is_number "${1:-}" && [ -f "$exits/$1" ] && read -r _ _ tl_found <"$exits/$1"
+    is_number "${1:-}" && [ -f "$tl_exits/$1" ] && read -r _ _ tl_found <"$tl_exits/$1"
     printf '%s' "${tl_found:-$(only_node)}"
-}
-
-# only_node: the node of a job that has one.
-only_node() {
-    case ${SLURM_JOB_NODELIST:-,} in *[,[]*) ;; *) printf '%s' "$SLURM_JOB_NODELIST" ;; esac
-}
-
-# --- The GPUs ---
-
-# check_nodes: asks every node of the job for its GPUs, outside of any container. Returns 1, and sets which, when a node
-# does not have what was asked for. One that does not even answer while others do is bad, too.
-check_nodes() {
-    tl_nodes='' tl_evidence=''
-    [ "${heal_gpus:-0}" -gt 0 ] || return 0
-    rm -rf "$own_dir/checks"
-    mkdir "$own_dir/checks" 2>/dev/null || return 0
-    within 180 srun --overlap "--nodes=$heal_nodes" "--ntasks=$heal_nodes" --ntasks-per-node=1 --kill-on-bad-exit=0 \
-        /bin/sh "$TOWLINE_JOB_DIR/script/check" "$heal_gpus" "$own_dir/checks" </dev/null >"$own_dir/checks/.said" 2>&1
-    tl_answers=0
-    for tl_node in "$own_dir"/checks/*; do
-        [ -f "$tl_node" ] || continue
-        tl_answers=$((tl_answers + 1)) tl_said=''
-        read -r tl_said <"$tl_node"
-        [ "$tl_said" != ok ] || continue
-        tl_nodes=$(joined "$tl_nodes" "${tl_node##*/}")
-        tl_evidence="${tl_node##*/}: $tl_said"
-    done
-    [ "$tl_answers" -eq 0 ] || [ "$tl_answers" -ge "$heal_nodes" ] || name_silent
-    [ -z "$tl_nodes" ]
-}
-
-# name_silent: where the answers and the silent ones are all the nodes; names that do not fit say nothing.
-name_silent() {
-    tl_silent=''
-    for tl_node in $(scontrol show hostnames "$SLURM_JOB_NODELIST" 2>/dev/null); do
-        [ ! -e "$own_dir/checks/$tl_node" ] || continue
-        tl_answers=$((tl_answers + 1)) tl_silent=$(joined "$tl_silent" "$tl_node")
-    done
-    [ -n "$tl_silent" ] && [ "$tl_answers" -eq "$heal_nodes" ] || return 0
-    tl_nodes=$(joined "$tl_nodes" "$tl_silent")
-    tl_evidence="$tl_silent: no program starts there"
-}
-
-# check_first: before the command, so that a bad node costs seconds.
-check_first() {
-    check_nodes && return 0
-    say "the command was not started: $tl_evidence"
-    srun_code=''
-    decide failed check 1
-    return 1
-}
-
-# check_again: after a failure, whatever the program has made of it. A job that is ended anyway has no time for it.
-check_again() {
-    [ -z "$told" ] && [ -z "$step_roles" ] || return 1
-    tl_kept=$tl_evidence tl_kept_nodes=$tl_nodes
-    if check_nodes; then
-        tl_evidence=$tl_kept tl_nodes=$tl_kept_nodes
-        return 1
-    fi
-    tl_class=node tl_retry=yes
 }
 
 # --- Whether to go on ---
@@ -212,7 +157,7 @@ check_again() {
 decide_next() {
     classify
     see_progress
-    count_past "$TOWLINE_JOB_DIR" "$number" "$tl_part"
+    count_past "$TOWLINE_JOB_DIR" "$tl_number" "$tl_part"
     tl_next=no tl_why=''
     case $tl_class in
     'done' | cancelled | stopped | paused) ;;
@@ -239,12 +184,12 @@ words_of_class() {
 may_go_on() {
     if is_cancelled; then
         tl_why='it was cancelled'
-    elif [ "$heal_restart" = never ] && [ "$tl_class" != paused ]; then
+    elif [ "$tl_heal_restart" = never ] && [ "$tl_class" != paused ]; then
         tl_why='the job forbids new starts (restart: never)'
-    elif { [ "$tl_class" = 'time' ] || [ "$tl_retry" = resume ]; } && [ -z "$heal_checkpoints$heal_exit_code" ]; then
+    elif { [ "$tl_class" = 'time' ] || [ "$tl_retry" = resume ]; } && [ -z "$tl_heal_checkpoints$tl_heal_exit_code" ]; then
         tl_why='it does not say how it can resume (see resume in the job'"'"'s description)'
     else
-        has_budget "$heal_retries" "$heal_patience"
+        has_budget "$tl_heal_retries" "$tl_heal_patience"
         return
     fi
     return 1
@@ -270,21 +215,21 @@ sacct_peak() {
 
 # leave_if_spent: Slurm itself starts a job again without counting; the budget holds all the same.
 leave_if_spent() {
-    count_past "$TOWLINE_JOB_DIR" "$number" "$tl_part"
-    [ "$tl_faults" -gt "$heal_retries" ] || return 0
-    tl_class=ambiguous tl_why="it was started again as often as allowed ($heal_retries times)"
+    count_past "$TOWLINE_JOB_DIR" "$tl_number" "$tl_part"
+    [ "$tl_faults" -gt "$tl_heal_retries" ] || return 0
+    tl_class=ambiguous tl_why="it was started again as often as allowed ($tl_heal_retries times)"
     say "$tl_why"
     decide failed spent 1
     note_decision
     note_end
-    exit "$job_code"
+    exit "$tl_job_code"
 }
 
 # leave_if_done: Slurm starts a job again, too, of whose end slurmctld has not heard before the node was lost.
 leave_if_done() {
-    [ "$(field class "$TOWLINE_JOB_DIR/attempts/$((number - 1))$tl_part/decision")" = 'done' ] || return 0
+    [ "$(field class "$TOWLINE_JOB_DIR/attempts/$((tl_number - 1))$tl_part/decision")" = 'done' ] || return 0
     tl_class='done'
-    say "attempt $((number - 1)) was done; Slurm had not heard of it"
+    say "attempt $((tl_number - 1)) was done; Slurm had not heard of it"
     decide 'done' '' 0
     note_decision
     note_end
@@ -296,9 +241,9 @@ leave_if_done() {
 start_next() {
     [ "$tl_next" = yes ] || return 0
     # Somebody else has taken this attempt for dead, and was faster.
-    [ ! -d "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" ] || return 0
-    choose_exclusion "$TOWLINE_JOB_DIR/script/batch" "$heal_exclude" "$tl_bad" "$tl_nodes"
-    say "attempt $number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
+    [ ! -d "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" ] || return 0
+    choose_exclusion "$TOWLINE_JOB_DIR/script/batch" "$tl_heal_exclude" "$tl_bad" "$tl_nodes"
+    say "attempt $tl_number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
     requeue_itself || submit_itself || want
 }
 
@@ -310,9 +255,9 @@ want() {
 # requeue_itself: the same Slurm job again. What it may not run on can be said once it is pending (the update of a running
 # job is refused), and for that there is the time until Slurm kills this shell (KillWait). Seen on 22.05.
 requeue_itself() {
-    [ -z "$told" ] && command -v scontrol >/dev/null 2>&1 || return 1
-    trap 'told=1' TERM
-    within 60 scontrol requeue "$SLURM_JOB_ID" >"$own_dir/.requeue" 2>&1 </dev/null || return 1
+    [ -z "$tl_told" ] && command -v scontrol >/dev/null 2>&1 || return 1
+    trap 'tl_told=1' TERM
+    within 60 scontrol requeue "$SLURM_JOB_ID" >"$tl_own_dir/.requeue" 2>&1 </dev/null || return 1
     # Whoever cancels the job at this moment may have found it ended, and now it is pending.
     ! is_cancelled || scancel "$SLURM_JOB_ID" >/dev/null 2>&1 </dev/null
     tl_tries=0
@@ -321,27 +266,27 @@ requeue_itself() {
         tl_tries=$((tl_tries + 1))
         sleep 0.2 2>/dev/null || sleep 1
     done
-    if mkdir -p "$TOWLINE_JOB_DIR/attempts/$((number + 1))$tl_part" && [ -z "$tl_task" ]; then
-        printf '%s\n' "$SLURM_JOB_ID" >"$TOWLINE_JOB_DIR/attempts/$((number + 1))/.submit.$$" &&
-            mv -f "$TOWLINE_JOB_DIR/attempts/$((number + 1))/.submit.$$" "$TOWLINE_JOB_DIR/attempts/$((number + 1))/submit"
+    if mkdir -p "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" && [ -z "$tl_task" ]; then
+        printf '%s\n' "$SLURM_JOB_ID" >"$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" &&
+            mv -f "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/submit"
     fi
 }
 
-# submit_itself: a new Slurm job, through the same program as a client's submission. A task of an array, or a part of a
-# heterogeneous job, is none.
+# submit_itself: a new Slurm job, through the same program as a client's submission. A task of an array is none.
 submit_itself() {
     [ -z "$tl_task" ] && command -v sbatch >/dev/null 2>&1 || return 1
-    tl_to=$((number + 1))
+    tl_to=$((tl_number + 1))
     tl_scratch=$(mktemp -d 2>/dev/null) || return 1
+    exclude_from "$TOWLINE_JOB_DIR/script/batch" "$tl_scratch/batch"
     (
         cd "$tl_scratch" || exit 1
         [ ! -f "$TOWLINE_JOB_DIR/script/setup" ] || cp "$TOWLINE_JOB_DIR/script/setup" ./setup
-        /bin/sh "$TOWLINE_JOB_DIR/script/submit" "$TOWLINE_JOB_DIR" "$tl_to" "$heal_name-a$tl_to" "$heal_timeout" \
-            "$(date +%s)" "attempt $number on $(uname -n)" \
-            sbatch --parsable "--job-name=$heal_name-a$tl_to" "--output=$heal_logs/$tl_to/main.out" \
-            "--error=$heal_logs/$tl_to/main.err" ${heal_depends:+--dependency=} ${heal_begins:+--begin=now} \
-            ${tl_exclude:+"--exclude=$tl_exclude"} "$TOWLINE_JOB_DIR/script/batch" "$tl_to"
-    ) >"$own_dir/.resubmit" 2>&1
+        /bin/sh "$TOWLINE_JOB_DIR/script/submit" "$TOWLINE_JOB_DIR" "$tl_to" "$tl_heal_name-a$tl_to" "$tl_heal_timeout" \
+            "$(date +%s)" "attempt $tl_number on $(uname -n)" \
+            sbatch --parsable "--job-name=$tl_heal_name-a$tl_to" "--output=$tl_heal_logs/$tl_to/main.out" \
+            "--error=$tl_heal_logs/$tl_to/main.err" ${tl_heal_depends:+--dependency=} ${tl_heal_begins:+--begin=now} \
+            ${tl_word:+"$tl_word"} "$tl_batch" "$tl_to"
+    ) >"$tl_own_dir/.resubmit" 2>&1
     tl_submitted=$?
     rm -rf "$tl_scratch"
     case $tl_submitted in
@@ -355,8 +300,8 @@ submit_itself() {
 # A node that was cut off may run the last attempt still. Its tasks look for a successor every few seconds and end when
 # there is one (see prelude.sh), so this one waits for longer than that, unless the last one has written its end.
 await_predecessor() {
-    tl_before_dir=$TOWLINE_JOB_DIR/attempts/$((number - 1))$tl_part
+    tl_before_dir=$TOWLINE_JOB_DIR/attempts/$((tl_number - 1))$tl_part
     [ -e "$tl_before_dir/start" ] && [ ! -e "$tl_before_dir/end" ] || return 0
-    say "attempt $((number - 1)) has left no end; its tasks get 10 s to see that this one has begun"
+    say "attempt $((tl_number - 1)) has left no end; its tasks get 10 s to see that this one has begun"
     sleep 10
 }

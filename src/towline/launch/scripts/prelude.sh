@@ -6,39 +6,42 @@
 set -u
 # Files of a job are private, those of its command too; a command that shares what it makes sets its own umask.
 umask 077
+# What this script calls its own must neither come from somebody's environment nor go on to the command.
+unset tl_attempts tl_caught tl_child tl_code tl_exits tl_hex tl_local tl_no_container tl_rank tl_result tl_results tl_role \
+    tl_script tl_secrets tl_state tl_successor tl_successor_watch tl_table tl_task tl_told tl_unusable tl_watcher
 
-no_container=122 unusable=123
-rank=${SLURM_PROCID:-0}
+tl_no_container=122 tl_unusable=123
+tl_rank=${SLURM_PROCID:-0}
 tl_task=${SLURM_ARRAY_TASK_ID:-} # of an array
 tl_role=${TOWLINE_ROLE:+/roles/$TOWLINE_ROLE} # of a job with roles
 tl_script=$TOWLINE_JOB_DIR/script$tl_role
-exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT${tl_task:+/task-$tl_task}$tl_role/exit
+tl_exits=$TOWLINE_JOB_DIR/attempts/$TOWLINE_ATTEMPT${tl_task:+/task-$tl_task}$tl_role/exit
 tl_results=$TOWLINE_JOB_DIR/results${tl_task:+/$tl_task}
 
 say() {
-    printf 'towline: rank %s: %s\n' "$rank" "$1" >&2
+    printf 'towline: rank %s: %s\n' "$tl_rank" "$1" >&2
 }
 
 # The first rank that failed by itself: one hard link wins.
 record_first() {
-    { printf '%s\n' "$rank" >"$exits/.first.$rank" && ln "$exits/.first.$rank" "$exits/first"; } 2>/dev/null
+    { printf '%s\n' "$tl_rank" >"$tl_exits/.first.$tl_rank" && ln "$tl_exits/.first.$tl_rank" "$tl_exits/first"; } 2>/dev/null
     if [ -n "$tl_role" ]; then
-        { printf '%s\n' "$TOWLINE_ROLE" >"$exits/.role.$rank" && ln "$exits/.role.$rank" "${exits%/*/exit}/.first"; } 2>/dev/null
+        { printf '%s\n' "$TOWLINE_ROLE" >"$tl_exits/.role.$tl_rank" && ln "$tl_exits/.role.$tl_rank" "${tl_exits%/*/exit}/.first"; } 2>/dev/null
     fi
-    rm -f "$exits/.first.$rank" "$exits/.role.$rank" 2>/dev/null
+    rm -f "$tl_exits/.first.$tl_rank" "$tl_exits/.role.$tl_rank" 2>/dev/null
 }
 
 # Tells a rank that was lost from one that never ran its command, and where one is that still runs: its process (Enroot's
 # containers have no pids of their own), the node, the number of the node, and its number there.
 begin_record() {
-    { printf '%s %s %s %s\n' "$$" "${SLURMD_NODENAME:--}" "${SLURM_NODEID:-0}" "${SLURM_LOCALID:-0}" >"$exits/.$rank"; } \
+    { printf '%s %s %s %s\n' "$$" "${SLURMD_NODENAME:--}" "${SLURM_NODEID:-0}" "${SLURM_LOCALID:-0}" >"$tl_exits/.$tl_rank"; } \
         2>/dev/null
 }
 
 # record CODE KIND: a full disk must not change the code.
 record() {
-    { printf '%s %s %s\n' "$1" "$2" "${SLURMD_NODENAME:-}" >"$exits/.$rank" && mv -f "$exits/.$rank" "$exits/$rank"; } 2>/dev/null ||
-        say "exit code $1 could not be recorded in $exits"
+    { printf '%s %s %s\n' "$1" "$2" "${SLURMD_NODENAME:-}" >"$tl_exits/.$tl_rank" && mv -f "$tl_exits/.$tl_rank" "$tl_exits/$tl_rank"; } 2>/dev/null ||
+        say "exit code $1 could not be recorded in $tl_exits"
     [ "$1" -eq 0 ] || [ "$2" = signal ] || record_first
 }
 
@@ -52,13 +55,13 @@ refuse() {
 # that only the container has.
 check_place() {
     if [ "$1" = container ] && [ ! -f /.towline/prelude ]; then
-        refuse "$no_container" \
+        refuse "$tl_no_container" \
             "the container did not start; this node (${SLURMD_NODENAME:-unknown}) runs commands on the bare host"
     fi
-    [ -r "$tl_script/env" ] || refuse "$unusable" "cannot read $tl_script/env"
-    [ -r "$tl_script/entrypoint" ] || refuse "$unusable" "cannot read $tl_script/entrypoint"
+    [ -r "$tl_script/env" ] || refuse "$tl_unusable" "cannot read $tl_script/env"
+    [ -r "$tl_script/entrypoint" ] || refuse "$tl_unusable" "cannot read $tl_script/entrypoint"
     if [ -e "$TOWLINE_JOB_DIR/script/secrets" ] && [ ! -r "$TOWLINE_JOB_DIR/secrets" ]; then
-        refuse "$unusable" "cannot read $TOWLINE_JOB_DIR/secrets; it is removed once the job is over for good"
+        refuse "$tl_unusable" "cannot read $TOWLINE_JOB_DIR/secrets; it is removed once the job is over for good"
     fi
 }
 
@@ -70,15 +73,14 @@ make_results() {
 
 # Ranks are known here, in the task; in the batch script they would be the same for all. Only the command gets this
 # environment: a PATH or LD_PRELOAD of its own must not break what the prelude calls.
+# set_environment SCRIPT RESULTS SECRETS: nothing of this script's own is read once the user's variables are there.
 set_environment() {
     # shellcheck source=/dev/null
-    . "$tl_script/env"
-    export TOWLINE_RESULTS_DIR="$tl_results"
-    # script/secrets has the names, secrets the values. No other process of the job ever has these.
-    if [ -e "$TOWLINE_JOB_DIR/script/secrets" ]; then
-        # shellcheck source=/dev/null
-        . "$TOWLINE_JOB_DIR/secrets"
-    fi
+    . "$1/env"
+    export TOWLINE_RESULTS_DIR="$2"
+    # No other process of the job ever has these.
+    # shellcheck source=/dev/null
+    [ -z "$3" ] || . "$3"
 }
 
 # A shell starts background commands with INT and QUIT ignored, and all that they start inherits it: a Python program
@@ -94,31 +96,35 @@ exec_with_default_signals() {
     exec "$@"
 }
 
-caught=0 told=''
+tl_caught=0 tl_told=''
 
 # shellcheck disable=SC2317  # called from traps
 pass_on() {
-    caught=$2
-    kill -s "$1" "$child" 2>/dev/null
+    tl_caught=$2
+    kill -s "$1" "$tl_child" 2>/dev/null
 }
 
 # The signal before the walltime ends is a word to stop, whichever it is.
 # shellcheck disable=SC2317  # called from traps
 warn() {
-    [ "${TOWLINE_WARNING:-}" != "$1" ] || told=1
+    [ "${TOWLINE_WARNING:-}" != "$1" ] || tl_told=1
     pass_on "$1" "$2"
 }
 
 # Slurm's own signals reach only the task itself (proctrack/cgroup), which is this shell. The traps come after the
 # start: a child that is signalled before it has dropped inherited traps would lose the signal.
 start() {
+    # script/secrets has the names, secrets the values.
+    tl_secrets=
+    [ ! -e "$TOWLINE_JOB_DIR/script/secrets" ] || tl_secrets=$TOWLINE_JOB_DIR/secrets
     (
-        set_environment
-        exec_with_default_signals /bin/sh "$tl_script/entrypoint"
+        set -- "$tl_script" "$tl_results" "$tl_secrets"
+        set_environment "$@"
+        exec_with_default_signals /bin/sh "$1/entrypoint"
     ) &
-    child=$!
-    trap 'told=1; pass_on TERM 15' TERM
-    trap 'told=1; pass_on INT 2' INT
+    tl_child=$!
+    trap 'tl_told=1; pass_on TERM 15' TERM
+    trap 'tl_told=1; pass_on INT 2' INT
     trap 'warn HUP 1' HUP
     trap 'warn USR1 10' USR1
     trap 'warn USR2 12' USR2
@@ -127,23 +133,23 @@ start() {
 # `wait` also returns when a signal came, with 128 + its number. Waiting again then gives the command's code, or 127
 # when it had been collected already.
 await() {
-    result=
+    tl_result=
     while :; do
-        caught=0
-        wait "$child"
-        code=$?
-        if [ "$code" -eq 127 ] && [ -n "$result" ]; then break; fi
-        result=$code
-        if [ "$caught" -eq 0 ] || [ "$code" -ne $((128 + caught)) ]; then break; fi
+        tl_caught=0
+        wait "$tl_child"
+        tl_code=$?
+        if [ "$tl_code" -eq 127 ] && [ -n "$tl_result" ]; then break; fi
+        tl_result=$tl_code
+        if [ "$tl_caught" -eq 0 ] || [ "$tl_code" -ne $((128 + tl_caught)) ]; then break; fi
     done
 }
 
 # A rank that was told to stop did not fail by itself, whatever it makes of it.
 note_result() {
-    if [ -n "$told" ]; then
-        record "$result" signal
+    if [ -n "$tl_told" ]; then
+        record "$tl_result" signal
     else
-        record "$result" self
+        record "$tl_result" self
     fi
 }
 
@@ -152,41 +158,41 @@ note_result() {
 # listens PORT: whether anybody on this node does. Linux lists sockets as `n: ADDRESS:PORT ADDRESS:PORT STATE …`, ports
 # in four hexadecimal digits, state 0A for those that listen (proc(5)).
 listens() {
-    hex=$(printf '%04X' "$1")
-    for table in /proc/net/tcp /proc/net/tcp6; do
-        [ -r "$table" ] || continue
-        while read -r _ local _ state _; do
-            case $local/$state in *":$hex/0A") return 0 ;; esac
-        done <"$table"
+    tl_hex=$(printf '%04X' "$1")
+    for tl_table in /proc/net/tcp /proc/net/tcp6; do
+        [ -r "$tl_table" ] || continue
+        while read -r _ tl_local _ tl_state _; do
+            case $tl_local/$tl_state in *":$tl_hex/0A") return 0 ;; esac
+        done <"$tl_table"
     done
     return 1
 }
 
 # The number of a role's step, by which its supervisor has it ended.
 note_step() {
-    if [ -n "$tl_role" ] && [ "$rank" -eq 0 ]; then
-        { printf '%s\n' "${SLURM_STEP_ID:-}" >"${exits%/exit}/step"; } 2>/dev/null
+    if [ -n "$tl_role" ] && [ "$tl_rank" -eq 0 ]; then
+        { printf '%s\n' "${SLURM_STEP_ID:-}" >"${tl_exits%/exit}/step"; } 2>/dev/null
     fi
 }
 
 # The first task of a role that others wait for tells when its port answers.
 tells_ready() {
-    [ -n "${TOWLINE_READY_PORT:-}" ] && [ "$rank" -eq 0 ]
+    [ -n "${TOWLINE_READY_PORT:-}" ] && [ "$tl_rank" -eq 0 ]
 }
 
 check_port() {
     tells_ready && listens "$TOWLINE_READY_PORT" || return 0
-    refuse "$unusable" "port $TOWLINE_READY_PORT of ${SLURMD_NODENAME:-this node} is in use already; somebody else listens there"
+    refuse "$tl_unusable" "port $TOWLINE_READY_PORT of ${SLURMD_NODENAME:-this node} is in use already; somebody else listens there"
 }
 
 watch_port() {
-    watcher=
+    tl_watcher=
     tells_ready || return 0
     (
         until listens "$TOWLINE_READY_PORT"; do sleep 0.3 2>/dev/null || sleep 1; done
-        true >"${exits%/exit}/ready"
+        true >"${tl_exits%/exit}/ready"
     ) &
-    watcher=$!
+    tl_watcher=$!
 }
 
 # --- The successor ---------------------------------------------------------------------------------------------
@@ -204,7 +210,7 @@ watch_successor() {
         say "attempt $((TOWLINE_ATTEMPT + 1)) has begun; this one ends"
         kill -s TERM "$$" 2>/dev/null
         sleep 3 >/dev/null 2>&1
-        kill -s KILL "$child" 2>/dev/null
+        kill -s KILL "$tl_child" 2>/dev/null
     ) &
     tl_successor_watch=$!
 }
@@ -218,7 +224,7 @@ start
 watch_port
 watch_successor
 await
-[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+[ -z "$tl_watcher" ] || kill "$tl_watcher" 2>/dev/null
 kill "$tl_successor_watch" 2>/dev/null
 note_result
-exit "$result"
+exit "$tl_result"

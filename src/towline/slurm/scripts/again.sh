@@ -56,6 +56,7 @@ count_past "$1" "$(($2 - 1))" ''
 decide
 choose_exclusion "$1/script/batch" "$(field always ./end)" "$(joined "$tl_bad" "$(field further ./end)")" "$tl_nodes"
 printf 'exclude=%s\n' "$tl_exclude"
+exclude_from "$1/script/batch" "$1/script/batch.excluding"
 tl_logs=$(printf '%s' "$1/attempts/$2" | sed 's/%/%%/g')
 submit_attempt "$@" "--job-name=$3" "--output=$tl_logs/main.out" "--error=$tl_logs/main.err" \
-    ${tl_exclude:+"--exclude=$tl_exclude"} "$1/script/batch" "$2"
+    ${tl_word:+"$tl_word"} "$tl_batch" "$2"

@@ -76,6 +76,22 @@ is_idle() {
     case $tl_class in 'time' | ambiguous) [ "$tl_progress" != yes ] ;; *) return 1 ;; esac
 }
 
+# exclude_from BATCH COPY: sets tl_batch, the script that is submitted, and tl_word, the option for it. sbatch's own option would
+# be about the first component of a heterogeneous job only, which so gets a script with it in each.
+exclude_from() {
+    tl_batch=$1 tl_word=${tl_exclude:+--exclude=$tl_exclude}
+    if [ -n "$tl_exclude" ] && grep -q '^#SBATCH hetjob$' "$1"; then
+        with_exclusion "$1" >"$2" && tl_batch=$2 tl_word=''
+    fi
+}
+
+# with_exclusion BATCH: the script with tl_exclude at the end of each component's options; the last of two counts.
+with_exclusion() {
+    tl_option="#SBATCH --exclude=$tl_exclude" awk '
+        !tl_over && ($0 == "#SBATCH hetjob" || !/^#/) { print ENVIRON["tl_option"]; tl_over = !/^#/ }
+        { print }' "$1"
+}
+
 # choose_exclusion BATCH ALWAYS EARLIER NOW: sets tl_exclude to every node that was found bad; but where too few others are
 # left, the job had better run on one of these than never.
 choose_exclusion() {
@@ -88,11 +104,12 @@ choose_exclusion() {
 
 leaves_too_few() {
     [ "$tl_exclude" != "$2" ] || return 1
-    ! tl_said=$(within 30 sbatch --test-only "--exclude=$tl_exclude" "$1" 2>&1 </dev/null) || return 1
+    exclude_from "$1" "$1.excluding"
+    ! tl_said=$(within 30 sbatch --test-only ${tl_word:+"$tl_word"} "$tl_batch" 2>&1 </dev/null) || return 1
     ! printf '%s\n' "$tl_said" | grep -q -i -e 'node configuration is not available' -e 'Invalid node name' || return 0
     # sbatch cannot tell: a site may forbid it on its nodes.
-    [ -n "${SLURM_JOB_PARTITION:-}" ] || return 1
-    [ "$(left_over "$SLURM_JOB_PARTITION")" -lt "${heal_nodes:-1}" ]
+    [ -n "${SLURM_JOB_PARTITION:-}" ] && [ -z "${SLURM_HET_SIZE:-}" ] || return 1
+    [ "$(left_over "$SLURM_JOB_PARTITION")" -lt "${tl_heal_nodes:-1}" ]
 }
 
 # left_over PARTITION: how many of its nodes tl_exclude leaves, whatever their state; 0 when nobody says.

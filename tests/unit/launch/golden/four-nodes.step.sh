@@ -1,6 +1,6 @@
-step_tasks=4
-step_port=
-step_environment=chosen
+tl_step_tasks=4
+tl_step_port=
+tl_step_environment=chosen
 set -- \
     'srun' \
     '--nodes=4' \

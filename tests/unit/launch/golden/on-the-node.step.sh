@@ -1,14 +1,14 @@
-step_tasks=8
-step_port=
-step_environment=chosen
-step_logs=ranks
+tl_step_tasks=8
+tl_step_port=
+tl_step_environment=chosen
+tl_step_logs=ranks
 set -- \
     'srun' \
     '--nodes=2' \
     '--ntasks=8' \
     '--ntasks-per-node=4' \
-    '--output='"$log_dir"'/ranks/%t-%N.out' \
-    '--error='"$log_dir"'/ranks/%t-%N.err' \
+    '--output='"$tl_log_dir"'/ranks/%t-%N.out' \
+    '--error='"$tl_log_dir"'/ranks/%t-%N.err' \
     '--open-mode=append' \
     '--kill-on-bad-exit=1' \
     '--wait=0' \

@@ -1,13 +1,13 @@
-step_tasks=1
-role_first=1
-role_nodes=1
-role_port=8082
-role_patience=600
-role_service=yes
-role_linger=30
+tl_step_tasks=1
+tl_role_first=1
+tl_role_nodes=1
+tl_role_port=8082
+tl_role_patience=600
+tl_role_service=yes
+tl_role_linger=30
 set -- \
     'srun' \
-    "--nodelist=$role_hosts" \
+    "--nodelist=$tl_role_hosts" \
     '--overlap' \
     '--nodes=1' \
     '--ntasks=1' \

@@ -1,13 +1,13 @@
-step_tasks=2
-role_first=1
-role_nodes=2
-role_port=
-role_patience=600
-role_service=
-role_linger=30
+tl_step_tasks=2
+tl_role_first=1
+tl_role_nodes=2
+tl_role_port=
+tl_role_patience=600
+tl_role_service=
+tl_role_linger=30
 set -- \
     'srun' \
-    "--nodelist=$role_hosts" \
+    "--nodelist=$tl_role_hosts" \
     '--overlap' \
     '--nodes=2' \
     '--ntasks=2' \

@@ -1,3 +1,3 @@
-step_port=29500
-step_environment=chosen
-step_roles='controller policy'
+tl_step_port=29500
+tl_step_environment=chosen
+tl_step_roles='controller policy'

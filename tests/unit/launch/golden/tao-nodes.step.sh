@@ -1,6 +1,6 @@
-step_tasks=2
-step_port=29500
-step_environment=whole
+tl_step_tasks=2
+tl_step_port=29500
+tl_step_environment=whole
 set -- \
     'srun' \
     '--nodes=2' \

@@ -1,6 +1,6 @@
-step_tasks=1
-step_port=29500
-step_environment=whole
+tl_step_tasks=1
+tl_step_port=29500
+tl_step_environment=whole
 set -- \
     'srun' \
     '--nodes=1' \

@@ -1,0 +1,41 @@
+"""Jobs that stand still, with `--hang-after`: ended with their stacks, or left alone while they show signs of work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.faulty import fault
+from tests.lab.terminal import Terminal
+from towline.lab import Lab
+
+HANGS = '[ "$TOWLINE_ATTEMPT" -gt 1 ] || exec python3 -c "import time; time.sleep(300)"; echo on'
+SAVES = 'for i in $(seq 18); do echo $i >>"$TOWLINE_RESULTS_DIR/model.part"; sleep 1; done'
+
+
+@pytest.fixture
+def towline(lab: Lab, tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "state")
+
+
+def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left_alone(
+    towline: Terminal, lab: Lab
+) -> None:
+    """One test for all, for each of them takes as long as the limit."""
+    watched = ("--hang-after", "10s", "--cpus-per-task", "1", "--memory", "500M")
+    with fault(lab, "gpu-busy", "node3"):
+        hung = towline.submit("--name", "hung", "--nodes", "2", "--exclude", "node3", *watched, "--", "sh", "-c", HANGS)
+        saves = towline.submit("--name", "saves", *watched, "--", "sh", "-c", SAVES)
+        busy = towline.submit("--gpus", "1", "--nodelist", "node3", *watched, "--", "sleep", "25")
+        assert [towline("wait", job).code for job in (hung, saves, busy)] == [0, 0, 0]
+    first, second = towline.job(hung)["attempts"]
+    assert first["cause"] == "ambiguous"
+    assert "attempts/1/stacks" in first["evidence"]
+    assert second["cause"] == ""
+    assert [len(towline.job(job)["attempts"]) for job in (saves, busy)] == [1, 1]
+    stacks = f"{towline.job(hung)['directory']}/attempts/1/stacks"
+    said = lab.run_on("login1", ["sh", "-c", f"cd '{stacks}' && ls && cat log"], user="alice", check=True).stdout
+    nodes = lab.run_on("login1", ["scontrol", "show", "hostnames", first["nodes"]], check=True).stdout.split()
+    assert said.split()[:3] == ["log", *nodes]
+    assert said.count("most recent call first") == 2

@@ -1,0 +1,76 @@
+"""A job that wants to be taken for hung: what counts as a sign of life, and what is left of one that shows none."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.launch.allocation import Allocation
+from towline.models.spec import JobSpec
+
+LIMIT = 3
+"""Seconds in place of the spec's ten, the least that one can ask for."""
+PYTHON = "exec python3 -c 'import time; print(\"begun\", flush=True); time.sleep(300)'"
+SMI = """\
+#!/bin/sh
+case $* in *-L*) echo 'GPU 0: Stand-in (UUID: GPU-1)' ;; *) echo {use} ;; esac
+"""
+
+
+def placed(allocation: Allocation, text: str, **resources: int) -> Allocation:
+    spec = JobSpec.build(shell=text, hang_after="10s", resources=resources, env={"MARK": "x"})
+    allocation.place_plan(spec)
+    settings = allocation.directory / "script/settings"
+    settings.write_text(settings.read_text().replace("tl_heal_hang='10'", f"tl_heal_hang='{LIMIT}'"))
+    return allocation
+
+
+def with_gpu_in_use(allocation: Allocation, use: int) -> None:
+    program = allocation.tools / "nvidia-smi"
+    program.write_text(SMI.format(use=use))
+    program.chmod(0o755)
+
+
+def test_a_silent_job_leaves_its_stacks_and_is_started_again(allocation: Allocation) -> None:
+    placed(allocation, PYTHON).run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    end, decision = allocation.end(), allocation.fields("decision")
+    assert end
+    assert (end.reason, end.code) == ("hung", 124)
+    assert (decision["class"], decision["next"]) == ("ambiguous", "yes")
+    assert "attempts/1/stacks" in decision["evidence"]
+    stacks = (allocation.attempt(1) / "stacks" / "node5").read_text()
+    assert "python3 -c import time" in stacks
+    assert "\nthread " in stacks
+    assert "most recent call first" in (allocation.attempt(1) / "stacks" / "log").read_text()
+
+
+def test_it_is_given_up_after_three_starts_without_progress(allocation: Allocation) -> None:
+    placed(allocation, PYTHON)
+    for number in (1, 2, 3):
+        directory = allocation.attempt(number)
+        directory.mkdir(exist_ok=True)
+        (directory / "decision").write_text("class=ambiguous\nnext=yes\nwhy=\nnodes=\nprogress=no\nevidence=\n")
+    allocation.run(SLURM_RESTART_COUNT="3", SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    assert allocation.fields("decision", 4)["why"] == "it made no progress in 4 starts in a row"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for i in 1 2 3 4 5 6; do echo $i; sleep 1; done",
+        'for i in 1 2 3 4 5 6 7 8 9 10; do echo $i >>"$TOWLINE_RESULTS_DIR/c.pt.part"; sleep 1; done',
+    ],
+    ids=["logs", "writes a checkpoint"],
+)
+def test_a_job_that_shows_a_sign_of_life_goes_on(allocation: Allocation, text: str) -> None:
+    assert placed(allocation, text).run(SLURMD_NODENAME="node5") == 0
+
+
+@pytest.mark.parametrize(("use", "seconds", "code"), [(97, 9, 0), (0, 50, 124)])
+def test_a_silent_job_that_uses_its_gpus_goes_on(allocation: Allocation, use: int, seconds: int, code: int) -> None:
+    with_gpu_in_use(allocation, use)
+    assert placed(allocation, f"exec sleep {seconds}", gpus_per_node=1).run(SLURMD_NODENAME="node5") == code
+
+
+def test_a_program_that_fails_by_itself_is_not_called_hung(allocation: Allocation) -> None:
+    assert placed(allocation, "sleep 1; exit 3").run(SLURMD_NODENAME="node5") == 3
+    assert not (allocation.attempt(1) / "hung").exists()
