@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.chaos.healing.play import Play, Unmet
-from harness.chaos.healing.rows import ROWS, Row, rows
+from harness.chaos.healing.rows import ROWS, rows
+from harness.chaos.healing.table import Row
 from harness.chaos.registry import Run, Story, chaos
 from harness.lab import lab_environment
 from towline.lab import Lab
@@ -19,7 +20,16 @@ DOCS = Path(__file__).parents[3] / "docs" / "healing.md"
 HEAD = "| what is broken | a client is there | nobody is there |\n|---|---|---|\n"
 
 
-@chaos("matrix", runs=2 * len(rows()))
+def _short() -> list[Row]:
+    return [each for each in rows() if each.short]
+
+
+def _plays(chosen: Sequence[Row]) -> list[tuple[Row, bool]]:
+    """Each row with a living client, without one, or both, as it says."""
+    return [(row, alive) for row in chosen for alive in row.alive]
+
+
+@chaos("matrix", runs=len(_plays(rows())))
 @contextmanager
 def matrix() -> Generator[Story]:
     """Each fault with and without a living client; what was played is written into the table of docs/healing.md."""
@@ -27,24 +37,25 @@ def matrix() -> Generator[Story]:
         yield _Matrix(rows(), env, Path(scratch))
 
 
-@chaos("matrix-short", runs=2 * sum(each.short for each in rows()))
+@chaos("matrix-short", runs=len(_plays(_short())))
 @contextmanager
 def matrix_short() -> Generator[Story]:
     """The faults of the matrix that take least time."""
     with tempfile.TemporaryDirectory() as scratch, lab_environment(Path(scratch)) as env:
-        yield _Matrix([each for each in rows() if each.short], env, Path(scratch))
+        yield _Matrix(_short(), env, Path(scratch))
 
 
 class _Matrix(Story):
     def __init__(self, chosen: Sequence[Row], env: dict[str, str], scratch: Path) -> None:
         self._rows = list(chosen)
+        self._plays = _plays(chosen)
         self._env = env
         self._scratch = scratch
         self._lab = Lab.default()
         self._told: dict[tuple[str, bool], str] = {}
 
     def play(self, run: Run) -> Sequence[str]:
-        row, alive = self._rows[(run.number - 1) // 2], run.number % 2 == 1
+        row, alive = self._plays[run.number - 1]
         # What one job has learnt of a node is not for the next.
         env = {**self._env, "TOWLINE_STATE_DIR": str(self._scratch / f"state-{run.number}")}
         play, begun = Play(self._lab, env, alive), time.monotonic()
@@ -73,8 +84,9 @@ class _Matrix(Story):
         table, _, rest = after.partition("\n\n")
         lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
         for row in self._rows:
-            if (row.name, True) in self._told and (row.name, False) in self._told:
-                lines[row.name] = f"| {row.name} | {self._told[row.name, True]} | {self._told[row.name, False]} |"
+            if all((row.name, alive) in self._told for alive in row.alive):
+                cells = (self._told.get((row.name, alive), "(not played)") for alive in (True, False))
+                lines[row.name] = f"| {row.name} | {' | '.join(cells)} |"
         known = [lines[row.name] for row in ROWS if row.name in lines]
         DOCS.write_text(f"{before}{HEAD}" + "\n".join(known or [table]) + f"\n\n{rest}")
         return []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from harness.lab import TOWLINE
+from towline.engine.store import Store
 from towline.lab import Lab
 from towline.lab.layout import ALICE
+from towline.models.job import JobRecord, JobState
 
 PATIENCE = 180.0
 """Seconds until something that must come has come; the lab's machine may be slow."""
@@ -81,10 +85,49 @@ class Play:
         pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
         return subprocess.Popen([TOWLINE, *words], env=self.env, stdin=nothing, stdout=pipe, stderr=pipe, text=True)
 
-    def towline(self, *words: str, check: bool = True) -> str:
-        """What a command prints."""
+    def submit_and_die(self) -> None:
+        """Submit a job with a client that is killed once it has written down what it is about to send."""
+        words = ("run", "--detach", "--name", "chaos", "--", "sleep", "300")
+        client = subprocess.Popen([TOWLINE, *words], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            until(lambda: bool(self._intended()), "the client has written its job down")
+            [record] = self._intended()
+            self.job = {"id": record.id, "directory": record.directory}
+            until(lambda: self.exists("attempts/1"), "the submission is on its way")
+            if self._intended()[0].state is not JobState.SUBMITTING:
+                raise Unmet("the client was faster than its end")
+        finally:
+            client.kill()
+            client.communicate()
+
+    def _intended(self) -> tuple[JobRecord, ...]:
+        store = Store(Path(self.env["TOWLINE_STATE_DIR"]))
+        try:
+            return store.jobs("lab")
+        finally:
+            store.close()
+
+    def kill_client(self) -> None:
+        """Kill the client that follows, if there is one, and have another follow."""
+        if self.waiter:
+            self.waiter.send_signal(signal.SIGKILL)
+            self.waiter.communicate()
+            self.follow()
+
+    def cancel(self, *, elsewhere: bool = False) -> None:
+        """Cancel the job."""
+        self.towline("cancel", self.job["id"], elsewhere=elsewhere)
+
+    def towline(self, *words: str, check: bool = True, elsewhere: bool = False) -> str:
+        """What a command prints, here or on a machine with a store of its own."""
+        state = self.env["TOWLINE_STATE_DIR"] + ("-elsewhere" if elsewhere else "")
         done = subprocess.run(
-            [TOWLINE, *words], env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            [TOWLINE, *words],
+            env={**self.env, "TOWLINE_STATE_DIR": state},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if check and done.returncode:
             raise Unmet(f"towline {' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
@@ -116,6 +159,14 @@ class Play:
     def read(self, name: str) -> str:
         """A file of the job directory; empty when it is not there."""
         return self.ask(f"cat '{self.job['directory']}'/{name} 2>/dev/null")
+
+    def exists(self, name: str) -> bool:
+        """Whether the job directory has a file or a directory of that name."""
+        return self.ask(f"[ ! -e '{self.job['directory']}'/{name} ] || echo there").strip() == "there"
+
+    def slurm_id(self) -> str:
+        """Slurm's number of the first attempt."""
+        return self.read("attempts/1/submit").strip()
 
     def started(self, attempt: int = 1) -> str:
         """The nodes of an attempt, once its work has begun."""

@@ -1,0 +1,81 @@
+"""Rows of the fault matrix: preemption, walltime, and what programs do."""
+
+from __future__ import annotations
+
+import time
+
+from harness.chaos.healing.play import Play, until
+from harness.chaos.healing.table import Table
+from harness.chaos.healing.words import NCCL, ONE_MINUTE, RESUMES, TRACEBACK
+
+TABLE = Table()
+row = TABLE.row
+
+
+# --- Preemption and walltime ---
+
+
+def _preempt(play: Play) -> None:
+    play.started()
+    nodes = play.ask("sinfo -h -p urgent -o %D").strip()
+    command = f"sbatch --parsable -J chaos-urgent -o /dev/null -p urgent -N{nodes} --exclusive --wrap 'sleep 8'"
+    urgent = play.ask(command).strip()
+    play.undo.callback(play.ask, f"scancel {urgent}")
+
+
+@row("preempted by cancel")
+def _preempt_cancel(play: Play) -> None:
+    play.submit("--partition", "low")
+    _preempt(play)
+
+
+@row("preempted by requeue")
+def _preempt_requeue(play: Play) -> None:
+    play.submit("--partition", "low_requeue")
+    _preempt(play)
+
+
+@row("walltime, and the job can resume", causes=("time",))
+def _walltime(play: Play) -> None:
+    play.submit(*ONE_MINUTE, "--checkpoints", "*.pt", command=RESUMES)
+
+
+@row("walltime, and it cannot", "failed", (1,), ("time",))
+def _walltime_end(play: Play) -> None:
+    play.submit("--time", "1m")
+
+
+# --- What programs do ---
+
+
+@row("out of memory in a step", "failed", (1,), ("memory",), needs_cgroups=True)
+def _memory(play: Play) -> None:
+    play.submit("--memory", "100M", command="tail -c 400M /dev/zero | tail")
+
+
+@row("a user's exception", "failed", (1,), ("user",), short=True)
+def _exception(play: Play) -> None:
+    play.submit(command=f"{TRACEBACK}; exit 1")
+
+
+@row("a user's exception, and its echo on another rank", "failed", (1,), ("user",))
+def _echo(play: Play) -> None:
+    rank = f'if [ "$SLURM_PROCID" = 0 ]; then {TRACEBACK}; sleep 1; exit 1; else {NCCL}; sleep 0.2; exit 1; fi'
+    play.submit("--nodes", "2", command=rank)
+
+
+@row("exit code 1 and an empty log", "failed", (4,), ("ambiguous",) * 4)
+def _empty(play: Play) -> None:
+    play.submit(command="exit 1")
+
+
+# --- Disk ---
+
+
+@row("the shared disk is full for a while", "failed", (1, 2, 3, 4, 5), None)
+def _disk(play: Play) -> None:
+    play.submit(command='sleep 8; echo "OSError: [Errno 28] No space left on device" >&2; exit 1')
+    until(lambda: bool(play.read("attempts/1/start")), "it runs")
+    play.fault("disk-full")
+    time.sleep(12)
+    play.mend("disk-full")
