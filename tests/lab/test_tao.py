@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.lab.tao_jobs import BASE, IMAGE, PATIENCE, ended, text_of, until
 from tests.lab.terminal import Terminal
-from towline import Cluster
+from towline import Attempt, Cluster, JobRecord, JobSpec, JobState
+from towline.engine.store import Store
 from towline.lab import Lab
 from towline.lab.layout import ALICE
+from towline.models.ids import new_job_id
 from towline.tao.action_workflow import ActionWorkflow
 from towline.tao.models import Job
 from towline.tao.platforms.slurm import SlurmSDK
+from towline.tao.settings import tao_profile
 
 
 def words(sdk: SlurmSDK) -> dict[str, str]:
@@ -119,9 +123,40 @@ def no_background(*_: object) -> Callable[[], None]:
     return threading.Event().set
 
 
-def test_what_each_call_costs(tao_variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+HELD = 50
+SBATCH = "sbatch --parsable --hold --job-name=held --partition=batch --output=/dev/null --wrap true"
+HOLD = f"for i in $(seq {HELD}); do {SBATCH} || exit; done"
+
+
+@pytest.fixture
+def held(tao_variables: dict[str, str], lab: Lab) -> Iterator[list[str]]:
+    """Jobs that wait, known here as if another process had submitted them."""
+    profile = tao_profile(3600)
+    slurm_ids = lab.run_on("login1", ["sh", "-c", HOLD], user=ALICE.name, check=True).stdout.split()
+    try:
+        store = Store(Path(tao_variables["TOWLINE_STATE_DIR"]))
+        records = [_waiting(each, number, profile.name, profile.root) for number, each in enumerate(slurm_ids)]
+        for record in records:
+            store.intend(record, JobSpec(command=("true",)))
+        store.close()
+        yield [record.id for record in records]
+    finally:
+        lab.run_on("login1", ["scancel", *slurm_ids], user=ALICE.name)
+
+
+def _waiting(slurm_id: str, age: int, cluster: str, root: str) -> JobRecord:
+    job_id = new_job_id(time.time() - age)
+    attempts = (Attempt(slurm_id=slurm_id),)
+    return JobRecord(job_id, "held", cluster, JobState.PENDING, f"{root}/jobs/{job_id}", time.time(), attempts)
+
+
+def logins(lab: Lab) -> int:
+    return sum(log.read_text().count("Accepted publickey") for log in lab.paths.log.glob("sshd-login*.log"))
+
+
+def test_what_each_call_costs(held: list[str], lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cluster, "attend", no_background)  # its looks would count, too
-    threads = set(threading.enumerate())
+    threads, before = set(threading.enumerate()), logins(lab)
     with SlurmSDK(poll_interval=3600) as sdk:
         assert sdk.calls == 0, "making one asks nothing"
         first = sdk.create_job(IMAGE, "echo started; sleep 300", gpu_count=0)
@@ -140,6 +175,8 @@ def test_what_each_call_costs(tao_variables: dict[str, str], monkeypatch: pytest
         counted("status of both", lambda: [sdk.get_job_status(each.id) for each in (first, second)])
         assert counted("logs", lambda: sdk.get_job_logs(first.id, tail=1)) == "started\n"
         counted("poll", sdk.refresh)
+        assert len(sdk.list_jobs()) == 2, "and only the SDK's own are listed as its own"
+        assert counted("status of 50", lambda: {sdk.get_job_status(each).status for each in held}) == {"Pending"}
         counted("list_jobs", sdk.list_jobs)
         for job in (first, second):
             assert counted("cancel", lambda job=job: sdk.cancel_job(job.id))
@@ -147,6 +184,8 @@ def test_what_each_call_costs(tao_variables: dict[str, str], monkeypatch: pytest
             assert ended(sdk, job.id) == "Canceled"
             assert sdk.cancel_job(job.id), "one that is over counts as cancelled"
     assert counts.pop("status of both") <= 1, "none when the last look was just now"
+    assert counts.pop("status of 50") <= 1
+    assert logins(lab) == before + 1, "all over one connection"
     assert counts == {"create_job": 1, "logs": 1, "poll": 1, "list_jobs": 0, "cancel": 2}
     sdk.close()
     assert set(threading.enumerate()) == threads, "nothing is left behind"

@@ -10,8 +10,8 @@ from towline.models.job import Attempt, JobRecord, JobState
 PROGRAM, INFRASTRUCTURE = "ERR_PROGRAM", "ERR_INFRA"
 
 _NOT_THE_PROGRAMS: frozenset[FaultClass] = frozenset({"infrastructure", "node", "preempted", "filesystem", "image"})
-_OF_SLURM = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "PREEMPTED"})
-"""Ends of Slurm's that say whose fault they are."""
+_OF_SLURM = frozenset({"NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL", "PREEMPTED", "REQUEUED"})
+"""Ends of Slurm's that say whose fault they are; it puts jobs back for its own reasons."""
 _NO_FAILURES = frozenset({"", "COMPLETED", "COMPLETING", "PENDING", "RUNNING", "CONFIGURING", "CANCELLED"})
 
 
@@ -29,7 +29,7 @@ def failure_of(record: JobRecord, found: Diagnosis | None) -> dict[str, Any] | N
         return None
     last = failed[-1]
     if found is None:
-        infrastructure = last.slurm_state in _OF_SLURM
+        infrastructure = last.cause in _NOT_THE_PROGRAMS or (not last.cause and last.slurm_state in _OF_SLURM)
         found = Diagnosis(
             "infrastructure" if infrastructure else "ambiguous",
             advice="Submit it again." if infrastructure else "Look at the end of the log.",

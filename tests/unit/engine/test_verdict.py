@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.engine.records import record
-from towline.engine.watching.attempts import with_new_attempts
+from towline.engine.watching.attempts import with_new_attempts, with_told_ends
 from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report, waits_on
 from towline.launch.records import BY_CANCEL
 from towline.models.job import Attempt, JobRecord, JobState
@@ -200,6 +200,23 @@ def test_an_attempt_keeps_its_time_of_submission_when_slurm_has_requeued_it() ->
     assert conclude(known(submitted=1), Evidence(GOING, None, history), NOW).last.submitted == 1
     waiting = dataclasses.replace(GOING, start=None)
     assert conclude(known(submitted=1), Evidence(waiting, requeued), NOW).last.submitted == 90
+
+
+def test_why_slurm_put_a_job_back_is_told_once_accounting_says_it() -> None:
+    """A job that has gone on is alive in the queue, and accounting is asked only at its end."""
+    grown = with_new_attempts(known(nodes="node1"), Evidence(dataclasses.replace(GOING, newest=3)), NOW)
+    rows = (AccountingRow("7", "NODE_FAIL", JobState.FAILED), AccountingRow("7", "PREEMPTED", JobState.CANCELLED))
+    history = JobHistory(AccountingRow("7", "COMPLETED", JobState.SUCCEEDED), rows)
+    told = with_told_ends(grown, history)
+    assert [(each.slurm_state, each.cause) for each in told.attempts] == [
+        ("NODE_FAIL", "node"),
+        ("PREEMPTED", "preempted"),
+        ("", ""),
+    ]
+    assert told.attempts[0].nodes == "node1"
+    assert with_told_ends(grown, dataclasses.replace(history, earlier=rows[1:])).attempts[0].slurm_state == "REQUEUED"
+    assert with_told_ends(told, dataclasses.replace(history, earlier=(rows[1], rows[0]))) is told
+    assert with_told_ends(grown, None) is with_told_ends(grown, dataclasses.replace(history, earlier=())) is grown
 
 
 def test_a_task_that_was_started_again_keeps_its_own_id() -> None:

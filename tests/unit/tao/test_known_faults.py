@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,28 @@ from towline.models.plan import Plan
 from towline.models.site import NodeKind, Partition, SiteFacts
 from towline.tao.request import Wish, request_of
 from towline.tao.settings import tao_profile
+
+HERE = "tests/unit/tao/test_known_faults.py"
+FAULTS = {
+    "a private key that others can read is silently changed": "tests/lab/test_doctor.py",
+    "an account of its maker's is the default": f"{HERE}::test_no_account_is_made_up",
+    "mounts take the place of the default ones": f"{HERE}::test_mounts_are_added_to_the_default_ones",
+    "requeue that is off is not written": f"{HERE}::test_requeue_that_is_off_is_written",
+    "a bad number becomes the default": "tests/unit/tao/test_settings.py::test_a_bad_number_is_named",
+    "no GPU becomes one": f"{HERE}::test_sizes",
+    "every failure is COMPLETED": "tests/lab/test_tao.py::test_a_failure_is_one_whatever_the_container_says",
+    "secrets stand in the script": f"{HERE}::test_no_secret_and_no_early_rank_stands_in_the_scripts",
+    "names and partitions are not escaped": "tests/unit/tao/test_request.py::test_what_cannot_be_right_is_refused",
+    "values are not escaped": f"{HERE}::test_values_are_no_shell",
+    "a walltime is followed by a start without a bound": "tests/unit/engine/healing/test_due.py",
+    "NODE_RANK is 0 on every node": "tests/lab/test_tao.py::test_a_job_on_two_nodes_with_inputs_outputs_and_hooks",
+    "any first component is a registry": f"{HERE}::test_only_what_is_a_registry_is_taken_for_one_and_files_stay_files",
+    "CUDA out of memory is tried again": "tests/unit/tao/test_small_parts.py::test_the_programs_own_faults_are_its_own",
+    "a lost node is an error of the program": "tests/lab/test_tao_healing.py",
+    "roles start once on each node": "tests/lab/test_roles.py::test_three_roles_run_on_their_nodes_each_once",
+    "a role that fails is ignored": "tests/lab/test_roles.py::test_a_role_that_fails_is_named_and_ends_the_others",
+}
+"""What TAO's SDK gets wrong, and the test that would fail if this did, too."""
 
 JOB = "m3k9w2x4p"
 BASE = "/lustre/fsw/portfolios/edgeai/users/alice"
@@ -111,3 +135,19 @@ def test_no_secret_and_no_early_rank_stands_in_the_scripts(tmp_path: Path) -> No
     assert 'NODE_RANK="${SLURM_NODEID:-0}"' in text(plan, "script/env"), "each task reads that file"
     assert "NODE_RANK" not in plan.script
     assert "$? == 124" not in plan.script
+
+
+def test_values_are_no_shell(tmp_path: Path) -> None:
+    value = 'it\'s $(id) "x" `y` \\ {z}\nnext'
+    (tmp_path / "env").write_text(text(planned(tmp_path, env_vars={"LR": value}), "script/env"))
+    read = subprocess.run(
+        ["sh", "-c", '. "$1"; printf %s "$LR"', "sh", str(tmp_path / "env")], capture_output=True, text=True, check=True
+    )
+    assert read.stdout == value
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_known_fault_has_its_test(fault: str) -> None:
+    file, _, name = FAULTS[fault].partition("::")
+    found = (Path(__file__).parents[3] / file).read_text(encoding="utf-8")
+    assert re.search(rf"^def {name or 'test_'}", found, re.MULTILINE)

@@ -72,6 +72,9 @@ def test_a_node_that_failed_is_the_clusters_fault_and_every_attempt_is_told() ->
     plain = failure_of(record(JobState.FAILED, "NODE_FAIL"), None)
     assert plain is not None
     assert plain["err_class"] == "ERR_INFRA"
+    gone_on = failure_of(record(JobState.SUCCEEDED, "REQUEUED", "COMPLETED"), None)
+    assert gone_on is not None, "of an attempt that Slurm has put back, too"
+    assert (gone_on["err_class"], gone_on["retriable"]) == ("ERR_INFRA", True)
 
 
 def test_the_programs_own_faults_are_its_own() -> None:

@@ -8,8 +8,11 @@ from itertools import pairwise
 from towline.engine.watching.endings import described
 from towline.engine.watching.verdict import Evidence, conclude, slurm_id_of
 from towline.models.job import Attempt, JobRecord
-from towline.slurm.parse import SlurmId
+from towline.slurm.parse import AccountingRow, JobHistory, SlurmId
 from towline.slurm.poll import AttemptFiles
+
+_PUT_BACK = "REQUEUED"
+"""The state of an attempt that was followed by another one under the same id, until accounting says why."""
 
 
 def with_new_attempts(record: JobRecord, evidence: Evidence, now: float) -> JobRecord:
@@ -35,13 +38,35 @@ def with_new_attempts(record: JobRecord, evidence: Evidence, now: float) -> JobR
     for attempt in attempts[:-1]:
         own = files.get(attempt.number, AttemptFiles())
         if attempt.number in again:
-            over = dataclasses.replace(attempt, slurm_state=words.get(attempt.number, "REQUEUED"), reason="")
+            over = dataclasses.replace(attempt, slurm_state=words.get(attempt.number, _PUT_BACK), reason="")
         elif attempt.number == last.number:
             over = _of_own_job(record, evidence, now)
         else:
             over = dataclasses.replace(attempt, slurm_state="FAILED")
         ended.append(described(over, own))
     return dataclasses.replace(record, attempts=(*record.attempts[:-1], *ended, attempts[-1]))
+
+
+def with_told_ends(record: JobRecord, history: JobHistory | None) -> JobRecord:
+    """The job with accounting's words for attempts that Slurm has put back, of which nobody knew why when it did.
+
+    Accounting is asked only of jobs that are not alive in the queue: of one that a lost node has sent back there, at
+    its end. Slurm has a row for each run before a requeue.
+    """
+    last = record.last
+    again = [each for each in record.attempts[:-1] if _same(each, last)]
+    rows = history.earlier[-len(again) :] if history and again else ()
+    if not rows or all(each.slurm_state != _PUT_BACK for each in again):
+        return record
+    told = {each.number: row for each, row in zip(again[-len(rows) :], rows, strict=True)}
+    attempts = tuple(_told(each, told.get(each.number)) for each in record.attempts)
+    return dataclasses.replace(record, attempts=attempts)
+
+
+def _told(attempt: Attempt, row: AccountingRow | None) -> Attempt:
+    if row is None or attempt.slurm_state != _PUT_BACK:
+        return attempt
+    return described(dataclasses.replace(attempt, slurm_state=row.word), AttemptFiles())
 
 
 def _identified(last: Attempt, newest: int, files: dict[int, AttemptFiles], task: int | None) -> list[Attempt]:

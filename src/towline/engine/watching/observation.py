@@ -14,7 +14,7 @@ from towline.engine.reasons import with_reasons
 from towline.engine.session import Session
 from towline.engine.submitting.recovery import recover, settle_contest
 from towline.engine.watching import arrays
-from towline.engine.watching.attempts import with_new_attempts
+from towline.engine.watching.attempts import with_new_attempts, with_told_ends
 from towline.engine.watching.verdict import (
     GRACE_SECONDS,
     Evidence,
@@ -199,7 +199,7 @@ async def _concluded(session: Session, record: JobRecord, evidence: Evidence, an
     slurm = slurm_id_of(record.last, evidence.files)
     if record.tasks is not None and slurm is not None:
         return await _count_tasks(session, record, slurm, answer)
-    record = conclude(record, evidence, time.time())
+    record = conclude(with_told_ends(record, evidence.history), evidence, time.time())
     judged = failed_by_report(record, evidence.files)
     if judged is not record and record.task is None and session.store.spec(record.id).status_decides:
         return judged

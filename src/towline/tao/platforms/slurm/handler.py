@@ -123,9 +123,9 @@ class SlurmHandler:
             seen, when = self._seen
             if job_id and job_id in seen and time.monotonic() - when < JUST_NOW:
                 return
-            begun = time.monotonic()
             records = self._cluster.jobs()
-            self._seen = (frozenset(record.id for record in records), begun)
+            # From its end on: on a slow cluster the status of each of many jobs would be a look of its own.
+            self._seen = (frozenset(record.id for record in records), time.monotonic())
         for record in records:
             self.note(record)
 
