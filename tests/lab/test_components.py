@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.faulty import fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 
@@ -46,6 +47,22 @@ def test_components_run_on_nodes_of_their_kind(towline: Terminal, tmp_path: Path
     assert [each["slurm_id"] for each in last["components"]] == [f"{last['slurm_id']}+0", f"{last['slurm_id']}+1"]
     assert last["components"][0]["nodes"] == "cpu1"
     assert last["nodes"].startswith("cpu1,node")
+
+
+def test_a_node_of_a_component_without_its_gpus_is_left_out_by_the_next_attempt(
+    towline: Terminal, lab: Lab, tmp_path: Path
+) -> None:
+    roles: list[dict[str, Any]] = [
+        {"name": "actor", "shell": "true", "partition": "cpu"},
+        {"name": "learner", "shell": "true", "resources": {"gpus_per_node": 8, "memory": "2G"}},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"name": "kinds", "roles": roles, "resources": {"time": "10m"}}))
+    with fault(lab, "gpu-lost", "node1", "0"):
+        done = towline("run", "--json", "-f", str(tmp_path / "job.json"))
+    assert done.code == 0, done
+    first, second = done.lines[-1]["job"]["attempts"]
+    assert (first["cause"], first["bad_nodes"]) == ("node", "node1")
+    assert "node1" not in second["nodes"]
 
 
 def test_a_component_that_fails_ends_the_job_with_its_code(towline: Terminal, tmp_path: Path) -> None:
