@@ -73,7 +73,9 @@ def _line(event: JobEvent) -> str:
     context_settings=CONTEXT,
 )
 @jobs_argument
-@click.option("--every", metavar="TIME", default="60", callback=seconds, help="Seconds, 1 at least, or for example 5m or 1h.")
+@click.option(
+    "--every", metavar="TIME", default="60", callback=seconds, help="Seconds, 1 at least, or for example 5m or 1h."
+)
 @cluster_option
 @json_option
 def watch(jobs: tuple[str, ...], every: float, cluster: str | None, as_json: bool) -> None:

@@ -31,6 +31,7 @@ class Failure:
 
 
 _SPACE = re.compile(r"no space left|quota exceeded|write failed because", re.IGNORECASE)
+_AWAY = re.compile(r"directory nonexistent|no such file or directory", re.IGNORECASE)
 _MISSING = re.compile(r"error code: 404|manifest unknown|name unknown", re.IGNORECASE)
 _DENIED = re.compile(r"error code: 40[13]|unauthorized|denied", re.IGNORECASE)
 _CURL = re.compile(r"curl: \((?:5|6|7|28|35|52|56|60)\)|error code: 5\d\d", re.IGNORECASE)
@@ -60,6 +61,8 @@ def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
     if stage == "no-enroot":
         why = f"there is no enroot on {end.get('host', 'the node')}"
         return Failure(stage, why, 'Set `import_partition` to nodes that have it, or `image_import = "never"`.')
+    if stage == "keep" and _AWAY.search(words):
+        return Failure("other", words, "Make that directory, or set `image_cache` to another one.")
     if stage in ("scratch", "keep") or _SPACE.search("\n".join(found.log)):
         rooms = [_room(end.get(place, "")) for place in ("cache", "scratch")]
         if limits := parse_space(end.get("limits", "").replace("~", "\n")):

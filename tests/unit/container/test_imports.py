@@ -77,6 +77,7 @@ def ended(*log: str, stage: str = "import", **end: str) -> Preparation:
         (ended(stage="check"), "not-squashfs", "not a whole squashfs", "again"),
         (ended(stage="no-enroot", host="cpu1"), "no-enroot", "no enroot on cpu1", "import_partition"),
         (ended("[INFO] Extracting image layers...", stage="stopped"), "stopped", "Extracting image layers", "again"),
+        (ended("sh: 9: cannot create /c/.x: Directory nonexistent", stage="keep"), "other", "/c/.x", "that directory"),
         (Preparation(number=1, slurm_id="41", state="gone"), "stopped", "its job 41", "again"),
         (ended("tar: odd", "something else"), "other", "something else", "registry check"),
         (ended(), "other", "exit code 1", "registry check"),
