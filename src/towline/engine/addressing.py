@@ -71,6 +71,7 @@ def _named(jobs: tuple[JobRecord, ...], cluster: str, name: str) -> JobRecord:
         raise NotFound(
             f"no job {name!r} is known on cluster {cluster!r}",
             why="It is no id, no Slurm id and no name of a job that was submitted with this state directory.",
-            fix="See the known jobs with `towline ps -a`; `towline adopt` finds those that another machine has submitted.",
+            fix="See the known jobs with `towline ps -a`; `towline adopt` finds those that another machine has "
+            "submitted.",
         )
     return alive[0] if alive else jobs[0]
