@@ -76,14 +76,15 @@ function clean(s) {
 }
 function shown(s) { return s == "" ? "-" : s }
 # The node that a line names, of those of the job; else the one that wrote the file, the only one, or the rank's.
-function node_of(s, file, rank, i, found, padded) {
+function node_of(s, file, rank, i, found, padded, several) {
     padded = " " s " "
     for (i = 1; i <= node_count; i++) {
         if (!index(padded, node[i]) || !match(padded, "(slurmstepd-|[^A-Za-z0-9.-])" node[i] "[^A-Za-z0-9-]")) continue
-        if (found != "") { found = ""; break }
+        if (found != "") several = 1
         found = node[i]
+        if (match(s, "^(\\[?[a-z]+\\]? )?" node[i] ": ")) return node[i]  # who speaks
     }
-    if (found != "") return found
+    if (found != "" && !several) return found
     if (file in place) return place[file]
     if (file ~ /(ranks|nodes)\/[0-9]+-[^\/]+\.(out|err)$/) {
         sub(/.*\/[0-9]+-/, "", file)
@@ -92,6 +93,20 @@ function node_of(s, file, rank, i, found, padded) {
     }
     if (node_count == 1) return node[1]
     return rank != "" && (rank in on) ? on[rank] : ""
+}
+# Whether the line names a host and port to connect to, and the host is none of the job's.
+function elsewhere(s, host, i, own) {
+    if (!node_count || !match(s, /(to|at) [(\[]*[A-Za-z][A-Za-z0-9.-]*\]?[,:] ?[0-9]/)) return 0
+    host = substr(s, RSTART + 3, RLENGTH - 3)
+    sub(/^[(\[]*/, "", host)
+    sub(/[^A-Za-z0-9-].*/, "", host)
+    for (i = 1; i <= node_count; i++) {
+        own = node[i]
+        sub(/[.].*/, "", own)
+        if (own == host) return 0
+    }
+    if (host == "localhost") return 0
+    return known["elsewhere"] = 1
 }
 function rank_of(s, file, found) {
     if (match(s, /\[(rank)? ?[0-9]+\]:/) || match(s, /\[[Rr]ank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
@@ -131,7 +146,7 @@ function weigh(rule, file, offset, s, rank, better) {
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
 function take(file, offset, s, bytes, rule) {
     # What counts only beside another line takes no line away.
-    if ((rule = with_rule(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
+    if ((rule = with_rule(s)) && (needs[rule] != "elsewhere" || elsewhere(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
     # In a text that only tells of faults, such as a model's samples, the command's own errors alone count.
     if ((rule = quote_rule(s))) quoted_until = strength[rule] == "covers" ? offset + reach : -1
     rule = log_rule(s)
@@ -217,6 +232,7 @@ function accuse(rule, i, part, who, seen, count) {
     if (!count && first_rank != "" && (first_rank in on)) { guilty = on[first_rank]; count = 1 }
     shared = node_count > 1 && count >= node_count
     if (node_count > 1 ? count >= node_count : blame[rule] != "yes") guilty = ""
+    if (count > 1 && blame[rule] == "alone") guilty = ""
 }
 END {
     for (i = 1; i <= fact_count; i++) {

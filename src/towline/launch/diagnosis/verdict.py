@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from towline.launch.diagnosis.rules import Rule, Strength, rules
 from towline.models.diagnosis import Diagnosis, FaultClass, Retry
 
+ELSEWHERE = "elsewhere"
+"""What a rule needs that counts for lines about a host that is none of the job's."""
 COVERED = 6000
 """Bytes behind a line that covers an exception in which that one has to stand, and that a text told has at most."""
 
@@ -128,7 +130,7 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
     facts = _with_ranks(facts, told)
     found = [*told, *_fact_hits("slurm", facts.slurm), *_fact_hits("end", facts.end)]
     names = {hit.rule.name for hit in found}
-    found = [hit for hit in found if hit.rule.kind and (not hit.rule.needs or hit.rule.needs in names)]
+    found = [hit for hit in found if hit.rule.kind and _counts(hit, names, facts)]
     if not found:
         return None
     best = min(range(len(found)), key=lambda at: (found[at].rule.order, _other_rank(found[at], facts), at))
@@ -150,6 +152,12 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
         blames=bool(guilty),
         partial=partial,
     )
+
+
+def _counts(hit: Hit, names: Container[str], facts: Facts) -> bool:
+    """Whether what the rule needs beside the line is there."""
+    needs = hit.rule.needs
+    return is_elsewhere(hit.text, facts) if needs == ELSEWHERE else not needs or needs in names
 
 
 def _fact_hits(where: str, lines: Sequence[str]) -> Iterator[Hit]:
@@ -190,6 +198,8 @@ def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[tuple[str, .
     several = len(facts.nodes) > 1
     if several and len(named) >= len(facts.nodes):
         return (), True
+    if rule.blame == "alone" and len(named) > 1:
+        return (), False
     return (named if several or rule.blame == "yes" else ()), False
 
 
@@ -212,6 +222,7 @@ _RANK = re.compile(r"\[(?:rank)? ?(\d+)\]:|\[[Rr]ank ?(\d+)\]|task (\d+):|^ *(\d
 _RANKS_FILE = re.compile(r"(?:^|/)ranks?[-/](\d+)")
 _NODES_FILE = re.compile(r"(?:^|/)(?:ranks|nodes)/\d+-([A-Za-z0-9_.-]+)\.(?:out|err)$")
 _TASKS = re.compile(r"^srun: error: ([^ :]+): tasks? ([0-9,-]+): ")
+_PEER = re.compile(r"(?:to|at) [(\[]*([A-Za-z][A-Za-z0-9.-]*)\]?[,:] ?\d")
 _NAMED = re.compile(r"slurmstepd-([A-Za-z0-9.-]+):|srun: error: ([A-Za-z0-9.-]+): task|ailure on ([A-Za-z0-9.-]+)")
 
 
@@ -228,6 +239,9 @@ def node_of(hit: Hit, facts: Facts) -> str:
     named = [node for node in facts.nodes if node in words]
     if len(named) == 1:
         return named[0]
+    speaker = re.match(r"(?:\[?[a-z]+\]? )?([A-Za-z0-9.-]+): ", hit.text)
+    if speaker and speaker[1] in named:
+        return speaker[1]
     if not facts.nodes and (found := _NAMED.search(hit.text)):
         return next(each for each in found.groups() if each)
     only = facts.nodes[0] if len(facts.nodes) == 1 else ""
@@ -235,6 +249,13 @@ def node_of(hit: Hit, facts: Facts) -> str:
         return named_so[1]
     rank = rank_of(hit)
     return facts.places.get(hit.file) or only or ("" if rank is None else facts.ranks.get(rank, ""))
+
+
+def is_elsewhere(text: str, facts: Facts) -> bool:
+    """Whether the line names a host and port to connect to, and the host is none of the job's."""
+    found = _PEER.search(text)
+    name = found[1].partition(".")[0] if found else "localhost"
+    return bool(facts.nodes) and name != "localhost" and name not in {node.partition(".")[0] for node in facts.nodes}
 
 
 def _one_line(text: str) -> str:
