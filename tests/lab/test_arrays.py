@@ -99,10 +99,17 @@ def test_a_function_is_mapped_over_items_and_the_results_come_in_order(
 ) -> None:
     monkeypatch.setenv("TOWLINE_STATE_DIR", str(towline.state))
     with Cluster.open("lab") as cluster:
-        job = cluster.map(halved, [{"x": 3}, {"x": -1}, {"x": 8}], limit=2)
+        job = cluster.map(halved, [{"x": 3}, {"x": -1}, {"x": 8}, {"x": -2}], limit=2)
         echo = cluster.map(["echo", "-n"], [["a  b", "'"], "$HOME"])
-        with pytest.raises(TasksFailed, match="1 of 3"):
+        with pytest.raises(TasksFailed, match="2 of 4"):
             job.gather(timeout=300)
-        assert job.gather(partial=True) == [1.5, None, 4.0]
+        assert job.gather(partial=True) == [1.5, None, 4.0, None]
         assert echo.gather(timeout=300) == ["a  b '", "$HOME"]
     assert "ValueError: 1" in towline("logs", f"{job.id}_1").err
+    lines = towline("why", job.id).out.splitlines()
+    assert [line for line in lines if "tasks" in line] == [
+        "  2 tasks (1,3): the command's own error: The program ended with an exception of its own."
+    ]
+    assert any(line.startswith("    task 1, ") and line.endswith(": ValueError: 1") for line in lines), lines
+    causes = towline("why", "--json", job.id).json["jobs"][0]["causes"]
+    assert [(each["tasks"], each["diagnosis"]["kind"]) for each in causes] == [("1,3", "user")]

@@ -45,7 +45,12 @@ class Job(Protocol):
     async def explained(self) -> JobRecord: ...  # noqa: D102
 
     def follow(  # noqa: D102
-        self, *, tail: int | None = None, choice: LogChoice = ..., logs: bool = True
+        self,
+        *,
+        tail: int | None = None,
+        choice: LogChoice = ...,
+        logs: bool = True,
+        interval: float | None = None,
     ) -> AsyncIterator[Event]: ...
 
     def read_logs(  # noqa: D102
@@ -64,7 +69,9 @@ class Job(Protocol):
 
     async def gpus(self) -> tuple[GpuReading, ...]: ...  # noqa: D102
 
-    async def wait(self, timeout: float | None = None) -> JobRecord: ...  # noqa: D102
+    async def wait(  # noqa: D102
+        self, timeout: float | None = None, *, interval: float | None = None
+    ) -> JobRecord: ...
 
     async def pause(self) -> JobRecord: ...  # noqa: D102
 

@@ -44,10 +44,16 @@ async def follow(job: Job, view: View, *, cluster: str | None = None) -> int:
 
 
 async def show(
-    job: Job, view: View, *, tail: int | None = None, choice: LogChoice | None = None, logs: bool = True
+    job: Job,
+    view: View,
+    *,
+    tail: int | None = None,
+    choice: LogChoice | None = None,
+    logs: bool = True,
+    interval: float | None = None,
 ) -> JobRecord:
     """Show the job until it has ended; the result is the job as it is then."""
-    async for event in job.follow(tail=tail, choice=choice or LogChoice(), logs=logs):
+    async for event in job.follow(tail=tail, choice=choice or LogChoice(), logs=logs, interval=interval):
         view.event(event)
     if not job.record.state.ended:
         await job.status()

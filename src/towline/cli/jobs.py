@@ -18,6 +18,7 @@ from towline.cli.options import CONTEXT, cluster_option, examples, interval_opti
 from towline.cli.output import duration, paint, table, width_of
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
+from towline.engine.watching.verdict import blocked_for_ever
 from towline.models.job import JobRecord
 
 # --- ps ---
@@ -95,8 +96,14 @@ def _ps_row(record: JobRecord) -> tuple[str, ...]:
         last.nodes or "-",
         duration(time.time() - record.created),
         "-" if last.exit_code is None else str(last.exit_code),
-        "; ".join(filter(None, (record.note, "" if record.state.ended else wording.reported(record)))),
+        _note(record),
     )
+
+
+def _note(record: JobRecord) -> str:
+    if blocked_for_ever(record):
+        return f"BLOCKED: {record.note}"
+    return "; ".join(filter(None, (record.note, "" if record.state.ended else wording.reported(record))))
 
 
 # --- cancel ---
@@ -133,15 +140,18 @@ async def _cancel(references: Sequence[str], name: str | None) -> list[JobRecord
 )
 @jobs_argument
 @click.option("--timeout", metavar="TIME", callback=seconds, help="Patience in seconds, or for example 10m or 2h.")
+@interval_option
 @cluster_option
 @json_option
-def wait(jobs: tuple[str, ...], timeout: float | None, cluster: str | None, as_json: bool) -> None:
+def wait(
+    jobs: tuple[str, ...], timeout: float | None, interval: float | None, cluster: str | None, as_json: bool
+) -> None:
     """Wait until jobs have ended, each given by id, Slurm id or name.
 
     The exit status is 0 when all succeeded, else that of the first one given that did not: its own code, or 72
     when it has none. It is 75 when the time ran out; the jobs go on then.
     """
-    records = run_loop(_wait(jobs, cluster, timeout))
+    records = run_loop(_wait(jobs, cluster, timeout, interval))
     failed = next((record for record in records if exit_status(record)), None)
     if as_json:
         ending = exit_as_dict(failed) if failed else exit_as_dict(records[0])
@@ -154,10 +164,12 @@ def wait(jobs: tuple[str, ...], timeout: float | None, cluster: str | None, as_j
         raise Ended(exit_status(failed))
 
 
-async def _wait(references: Sequence[str], name: str | None, timeout: float | None) -> list[JobRecord]:
+async def _wait(
+    references: Sequence[str], name: str | None, timeout: float | None, interval: float | None
+) -> list[JobRecord]:
     async with open_cluster(name) as cluster:
         found = await cluster.find(references)
-        waits = await asyncio.gather(*(job.wait(timeout) for job in found), return_exceptions=True)
+        waits = await asyncio.gather(*(job.wait(timeout, interval=interval) for job in found), return_exceptions=True)
         for error in (each for each in waits if isinstance(each, BaseException)):
             raise error
         return [await job.explained() for job in found]

@@ -16,7 +16,7 @@ from towline.cli.loglines import LineFilter
 from towline.cli.logstream import HeadedLog, LogWriter
 from towline.cli.logtimes import Since
 from towline.cli.loop import run as run_loop
-from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option, seconds
+from towline.cli.options import CONTEXT, cluster_option, examples, interval_option, jobs_argument, json_option, seconds
 from towline.cli.output import StatusLine
 from towline.cli.view import JsonView, TextView, View
 from towline.engine.events import LogChoice
@@ -34,6 +34,7 @@ class _Wish:
     grep: re.Pattern[str] | None
     since: float | None
     as_json: bool
+    interval: float | None
 
     def views(self, jobs: Sequence[Job], now: datetime | None) -> Sequence[View]:
         if self.as_json:
@@ -77,6 +78,7 @@ def _pattern(_context: click.Context, _parameter: click.Parameter, value: str | 
     "--since", metavar="TIME", callback=seconds, help="Only what was written since, as far as lines say when."
 )
 @click.option("--grep", metavar="REGEX", callback=_pattern, help="Only lines in which this is found.")
+@interval_option
 @cluster_option
 @json_option
 def logs(
@@ -90,6 +92,7 @@ def logs(
     node: str,
     since: float | None,
     grep: re.Pattern[str] | None,
+    interval: float | None,
     cluster: str | None,
     as_json: bool,
 ) -> None:
@@ -105,7 +108,7 @@ def logs(
         choice = LogChoice(role, rank, node, attempt)
     except ValueError as error:
         raise UsageError(f"--node: {error}") from None
-    run_loop(_logs(jobs, cluster, _Wish(choice, follow, tail, grep, since, as_json)))
+    run_loop(_logs(jobs, cluster, _Wish(choice, follow, tail, grep, since, as_json, interval)))
 
 
 async def _logs(references: Sequence[str], name: str | None, wish: _Wish) -> None:
@@ -116,7 +119,9 @@ async def _logs(references: Sequence[str], name: str | None, wish: _Wish) -> Non
         now = await cluster.clock() if wish.since is not None else None
         pairs = zip(jobs, wish.views(jobs, now), strict=True)
         if wish.follow:
-            await asyncio.gather(*(show(job, view, tail=wish.tail, choice=wish.choice) for job, view in pairs))
+            await asyncio.gather(
+                *(show(job, view, tail=wish.tail, choice=wish.choice, interval=wish.interval) for job, view in pairs)
+            )
         else:
             for job, view in pairs:
                 await _read(job, view, wish)

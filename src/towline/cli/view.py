@@ -132,7 +132,10 @@ class TextView:
             self._warn(record)
             return
         self._waiting = None
-        if (text := wording.progress(record)) != self._said:
+        text = wording.progress(record)
+        if record.tasks is not None:
+            self._status.update(text)  # counts change all the time
+        elif text != self._said:
             self._log.finish()
             self._status.say(text)
             self._said = text

@@ -13,9 +13,10 @@ from towline.cli.documents import job_as_dict, print_document
 from towline.cli.doors import open_cluster
 from towline.cli.loop import run as run_loop
 from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument, json_option
-from towline.cli.output import paint
+from towline.cli.output import RED, paint
 from towline.cli.terminal import clean
 from towline.engine.redaction import redacted
+from towline.engine.watching.causes import causes
 from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobRecord, JobState
 
@@ -29,7 +30,8 @@ Explained = tuple[JobRecord, "Diagnosis | None"]
 def why(jobs: tuple[str, ...], cluster: str | None, as_json: bool) -> None:
     """Say why jobs ended, each given by id, Slurm id or name: the cause, the line that shows it, and what to do.
 
-    The logs are searched on the cluster. Of a job that waits it is the reason. The exit status is 0 whatever is found.
+    The logs are searched on the cluster. Of an array each cause is said once, with the numbers of the tasks that failed
+    of it. Of a job that waits it is the reason. The exit status is 0 whatever is found.
     """
     found = run_loop(_explain(jobs, cluster))
     if as_json:
@@ -43,17 +45,27 @@ async def _explain(references: Sequence[str], name: str | None) -> list[Explaine
         jobs = await cluster.find(references)
         for job in jobs:
             await job.status()
-        return [(job.record, await job.why()) for job in jobs]
+        found = [await job.why() for job in jobs]  # the record has what was found of an array's tasks afterwards
+        return [(job.record, each) for job, each in zip(jobs, found, strict=True)]
 
 
 def _as_dict(found: Explained) -> dict[str, object]:
     record, diagnosis = found
-    return {"job": job_as_dict(record), "diagnosis": dataclasses.asdict(diagnosis) if diagnosis else None}
+    return {
+        "job": job_as_dict(record),
+        "diagnosis": dataclasses.asdict(diagnosis) if diagnosis else None,
+        "causes": [dataclasses.asdict(each) for each in causes(record)],
+    }
 
 
 def _described(found: Explained) -> str:
     record, diagnosis = found
-    if not record.state.ended:
+    if blocked := wording.blocked(record):
+        return f"{paint(clean(blocked), RED, sys.stdout)}\n"
+    if record.tasks is not None:
+        headline = wording.verdict(record) if record.state.ended else wording.progress(record)
+        lines = wording.tasks_causes(record)
+    elif not record.state.ended:
         headline, lines = wording.progress(record), wording.diagnosis(diagnosis) if diagnosis else []
         lines = [f"  {line}" for line in ("its attempt before this one ended so:", *lines) if line] if lines else []
     elif record.state is JobState.FAILED and diagnosis is None:
@@ -66,6 +78,6 @@ def _described(found: Explained) -> str:
 
 
 def _with(record: JobRecord, diagnosis: Diagnosis | None) -> JobRecord:
-    """The job with the diagnosis at its newest attempt: of an array it is one task's."""
+    """The job with the diagnosis at its newest attempt."""
     last = dataclasses.replace(record.last, diagnosis=diagnosis)
     return dataclasses.replace(record, attempts=(*record.attempts[:-1], last))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
 from towline.engine.events import AttemptBegan, Held, LogRewritten
 from towline.engine.watching.arrays import shortened
+from towline.engine.watching.causes import Cause, causes
 from towline.engine.watching.verdict import blocked_for_ever
+from towline.models.array import parse_tasks
 from towline.models.diagnosis import Diagnosis
 from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, JobRecord, JobState, Tasks
@@ -21,6 +23,7 @@ _COLOURS = {
     JobState.CANCELLED: YELLOW,
 }
 _MOST_FIGURES = 4
+_MOST_CAUSES = 12
 _SAYS_NOTHING = ("None", "NonZeroExitCode")
 """Slurm's reasons that tell a reader nothing which the state and the code do not."""
 
@@ -48,7 +51,7 @@ def progress(record: JobRecord) -> str:
     attempt = record.last
     again = f" (attempt {attempt.number})" if attempt.number > 1 else ""
     if record.tasks is not None and record.state is JobState.RUNNING:
-        return f"job {record.reference} is running{_because(record)}"
+        return f"job {record.reference} is running: {counted(record.tasks)}"
     if record.state is JobState.RUNNING:
         return f"job {record.reference} is running{f' on {attempt.nodes}' if attempt.nodes else ''}{again}"
     if record.state is JobState.SUBMITTING:
@@ -126,6 +129,8 @@ _AGAIN = {
 
 def ending(record: JobRecord) -> list[str]:
     """How the job ended, and in further lines why, if that is known."""
+    if record.tasks is not None:
+        return [verdict(record), *tasks_causes(record)]
     found = record.last.diagnosis
     told = record.state is JobState.FAILED or (record.state is JobState.CANCELLED and found and found.kind != "user")
     if found is None or not told:
@@ -148,6 +153,26 @@ def diagnosis(found: Diagnosis) -> list[str]:
     ]
 
 
+def tasks_causes(record: JobRecord) -> list[str]:
+    """Why tasks of an array failed, each cause once with the tasks that it is about; nothing where none failed."""
+    told = causes(record)
+    lines = [line for cause in told[:_MOST_CAUSES] for line in _cause(record, cause)]
+    if (more := len(told) - _MOST_CAUSES) > 0:
+        lines.append(f"  and {more} more causes; `towline why {record.reference} --json` has all")
+    return lines
+
+
+def _cause(record: JobRecord, cause: Cause) -> list[str]:
+    numbers = sorted(parse_tasks(cause.tasks))
+    first, several = numbers[0], len(numbers) > 1
+    who = f"{len(numbers)} tasks ({shortened(numbers)})" if several else f"task {first}"
+    if cause.diagnosis is None:
+        return [f"  {who}: not known why; `towline why {record.reference}_{first}` searches the log"]
+    what, evidence, *rest = diagnosis(cause.diagnosis)
+    evidence = f"task {first}, {evidence}" if several and evidence else evidence
+    return [f"  {who}: {what}", *(f"    {line}" for line in (evidence, *rest) if line)]
+
+
 def elapsed(attempt: Attempt) -> str:
     """How long an attempt that has ended ran; empty when that is not known."""
     if attempt.started is None or attempt.ended is None:
@@ -157,11 +182,15 @@ def elapsed(attempt: Attempt) -> str:
 
 def tasks_text(tasks: Tasks) -> str:
     """How many of an array's tasks are in each state, and which of them failed or run."""
-    counted = {state: numbers for state, numbers in tasks.by_state().items() if numbers}
-    named = (JobState.RUNNING, JobState.FAILED, JobState.CANCELLED)
-    return f"{tasks.asked}: " + ", ".join(
+    return f"{tasks.asked}: {counted(tasks, named=(JobState.RUNNING, JobState.FAILED, JobState.CANCELLED))}"
+
+
+def counted(tasks: Tasks, named: Sequence[JobState] = (JobState.FAILED,)) -> str:
+    """How many of an array's tasks are in each state, and which in those that are to be named."""
+    return ", ".join(
         f"{len(numbers)} {state}" + (f" ({shortened(numbers)})" if state in named else "")
-        for state, numbers in counted.items()
+        for state, numbers in tasks.by_state().items()
+        if numbers
     )
 
 

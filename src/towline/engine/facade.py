@@ -295,9 +295,18 @@ class Job:
         """See `AsyncJob.tasks`."""
         return tuple(Job(self._loop, job) for job in self._job.tasks())
 
-    def follow(self, *, tail: int | None = None, choice: LogChoice | None = None, logs: bool = True) -> Iterator[Event]:
+    def follow(
+        self,
+        *,
+        tail: int | None = None,
+        choice: LogChoice | None = None,
+        logs: bool = True,
+        interval: float | None = None,
+    ) -> Iterator[Event]:
         """See `AsyncJob.follow`."""
-        return self._loop.iterate(self._job.follow(tail=tail, choice=choice or LogChoice(), logs=logs))
+        return self._loop.iterate(
+            self._job.follow(tail=tail, choice=choice or LogChoice(), logs=logs, interval=interval)
+        )
 
     def logs(
         self, *, follow: bool = False, tail: int | None = None, choice: LogChoice | None = None
@@ -315,9 +324,9 @@ class Job:
         """See `AsyncJob.gpus`."""
         return self._loop.wait(self._job.gpus())
 
-    def wait(self, timeout: float | None = None) -> JobRecord:
+    def wait(self, timeout: float | None = None, *, interval: float | None = None) -> JobRecord:
         """See `AsyncJob.wait`."""
-        return self._loop.wait(self._job.wait(timeout))
+        return self._loop.wait(self._job.wait(timeout, interval=interval))
 
     def gather(self, *, timeout: float | None = None, partial: bool = False) -> list[Json]:
         """See `AsyncJob.gather`."""

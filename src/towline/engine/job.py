@@ -67,11 +67,16 @@ class AsyncJob:
     async def why(self) -> Diagnosis | None:
         """Why the job ended, or why it had to start again; None when it did not fail or nothing shows why.
 
-        The first time its logs are searched on the cluster, in one round trip; what was found is kept.
+        The first time its logs are searched on the cluster, in one round trip; what was found is kept. Of an array it
+        is about its first failed task, and `record.tasks.failures` has what was found of each.
 
         Raises:
             Unreachable, WaitTimedOut, OutcomeUnknown, RemoteFault: the logs could not be searched.
         """
+        if self.record.tasks is not None:
+            self.record = await why.explain_tasks(self._session, self.record)
+            first = why.attempt_to_explain(self.record)
+            return first.diagnosis if first else None
         found = await why.explain(self._session, self.record)
         attempt = why.attempt_to_explain(self.record)
         if found and attempt:
@@ -89,7 +94,12 @@ class AsyncJob:
         return tuple(AsyncJob(self._session, task_of(self.record, number)) for number in numbers)
 
     async def follow(
-        self, *, tail: int | None = None, choice: LogChoice = ALL, logs: bool = True
+        self,
+        *,
+        tail: int | None = None,
+        choice: LogChoice = ALL,
+        logs: bool = True,
+        interval: float | None = None,
     ) -> AsyncIterator[Event]:
         """State changes and the log as it grows; ends when the job has ended and the last byte is there.
 
@@ -99,8 +109,10 @@ class AsyncJob:
             tail: begin with this many last lines of each file instead of the whole log.
             choice: which of the log files; with an attempt it ends when that one is over.
             logs: whether the log is wanted at all.
+            interval: seconds between two looks at the queue, 2 or more; the profile's when not given.
         """
-        async for event in following.follow(self._session, self.record, logs=logs, tail=tail, choice=choice):
+        events = following.follow(self._session, self.record, logs=logs, tail=tail, choice=choice, interval=interval)
+        async for event in events:
             if isinstance(event, StateChanged):
                 self.record = event.record
             yield event
@@ -156,11 +168,12 @@ class AsyncJob:
         """
         return await entering.read_gpus(self._session, self.record)
 
-    async def wait(self, timeout: float | None = None) -> JobRecord:
+    async def wait(self, timeout: float | None = None, *, interval: float | None = None) -> JobRecord:
         """The job once it has ended.
 
         Args:
             timeout: seconds to wait at most; 0 looks once.
+            interval: seconds between two looks at the queue, 2 or more; the profile's when not given.
 
         Raises:
             WaitTimedOut: the job was still going then.
@@ -168,7 +181,7 @@ class AsyncJob:
         if timeout is not None and (await self.status()).state.ended:
             return self.record
         try:
-            await asyncio.wait_for(self._ended(), timeout)
+            await asyncio.wait_for(self._ended(interval), timeout)
         except asyncio.TimeoutError:
             if self.record.state.ended:
                 return self.record
@@ -179,8 +192,9 @@ class AsyncJob:
             ) from None
         return self.record
 
-    async def _ended(self) -> None:
-        async for event in waiting.changes(self._session, self.record, patience=following.PATIENCE):
+    async def _ended(self, interval: float | None) -> None:
+        changes = waiting.changes(self._session, self.record, patience=following.PATIENCE, interval=interval)
+        async for event in changes:
             if isinstance(event, StateChanged):
                 self.record = event.record
 

@@ -225,6 +225,12 @@ class Store:
             db.execute("UPDATE jobs SET note = ? WHERE id = ?", (record.note, record.id))
             mark_changed(db, record.id)
 
+    def keep_tasks(self, record: JobRecord) -> None:
+        """Write what was found of an array's tasks; everything else about the job stays as it is."""
+        with self.writing() as db:
+            db.execute("UPDATE jobs SET tasks = ? WHERE id = ?", (job_values(record)["tasks"], record.id))
+            mark_changed(db, record.id)
+
     def remove(self, job_ids: Iterable[str]) -> None:
         """Forget jobs."""
         with self.writing() as db:

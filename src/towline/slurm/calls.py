@@ -72,18 +72,29 @@ class WhyTarget:
     """An attempt whose end shall be explained.
 
     Attributes:
-        directory: the job directory.
         attempt: number of the attempt.
         task: number of an array's task, when it is about one.
         slurm: Slurm's id, when Slurm shall be asked for its steps.
         names: log files and directories of such in the attempt's directory.
     """
 
-    directory: str
     attempt: int
     task: int | None
     slurm: SlurmId | None
     names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a search may take at most.
+
+    Attributes:
+        seconds: time.
+        bytes: of logs that are read.
+    """
+
+    seconds: int
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -234,20 +245,25 @@ def cancel_call(
     return Call("cancel", script("cancel"), (directory, token, which, *map(str, ids)), setup_files(setup), repeats=True)
 
 
-def why_call(target: WhyTarget, files: Files, seconds: int, most: int, setup: str = "") -> Call:
-    """Search an attempt's logs for what ended it.
+def why_call(directory: str, targets: Sequence[WhyTarget], files: Files, budget: Budget, setup: str = "") -> Call:
+    """Search the logs of a job's attempts for what ended them.
 
     Args:
-        target: the attempt.
-        files: `facts`, `rules` and `search.sh`, see `launch.diagnosis`.
-        seconds: most time for it.
-        most: most bytes of logs to read.
+        directory: the job directory.
+        targets: the attempts.
+        files: `facts-1` and so on for each of them, `rules` and `search.sh`, see `launch.diagnosis`.
+        budget: most time and bytes for all of them.
         setup: the profile's shell line.
     """
+    lines = "".join(f"{' '.join(_words(each))}\n" for each in targets)
+    args = (directory, str(budget.seconds), str(budget.bytes))
+    return Call("why", script("why"), args, {**setup_files(setup), **files, "targets": lines.encode()}, repeats=True)
+
+
+def _words(target: WhyTarget) -> tuple[str, ...]:
     task = "-" if target.task is None else str(target.task)
     slurm = (target.slurm.id, target.slurm.cluster or "-") if target.slurm else ("-", "-")
-    args = (target.directory, str(target.attempt), task, *slurm, str(seconds), str(most), *target.names)
-    return Call("why", script("why"), args, {**setup_files(setup), **files}, repeats=True)
+    return (str(target.attempt), task, *slurm, *target.names)
 
 
 def forget_call(directories: Sequence[str]) -> Call:

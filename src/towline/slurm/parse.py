@@ -109,7 +109,7 @@ class JobHistory:
 
     Attributes:
         newest: the row that counts.
-        earlier: runs before a requeue, oldest first.
+        earlier: runs before a requeue, oldest first. The part of a run before the job was resized is none.
     """
 
     newest: AccountingRow
@@ -202,4 +202,4 @@ def _named(text: str) -> str:
 def _history(rows: list[AccountingRow]) -> JobHistory:
     order = sorted(range(len(rows)), key=lambda index: (rows[index].submitted or 0, index))
     *earlier, newest = (rows[index] for index in order)
-    return JobHistory(newest, tuple(earlier))
+    return JobHistory(newest, tuple(row for row in earlier if row.word != "RESIZING"))

@@ -101,7 +101,7 @@ _TABLE: tuple[tuple[str, str, bool, str], ...] = (
     (r"FrontEndDown", "No front end node is available.", False, _ASK_SITE),
     (r"Reservation", "It waits for its reservation to begin or to have room.", False, ""),
     (
-        r"ReservationDeleted|Reservation .* has ended",
+        r"ReservationDeleted|Reservation .* (has ended|was deleted)",
         "Its reservation is gone.",
         True,
         "Cancel it and submit it again without the reservation.",

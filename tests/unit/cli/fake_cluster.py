@@ -132,9 +132,14 @@ class FakeJob:
         return self.record
 
     async def follow(
-        self, *, tail: int | None = None, choice: LogChoice = ALL, logs: bool = True
+        self,
+        *,
+        tail: int | None = None,
+        choice: LogChoice = ALL,
+        logs: bool = True,
+        interval: float | None = None,
     ) -> AsyncIterator[Event]:
-        self.calls.append(f"follow {tail}")
+        self.calls.append(f"follow {tail}{f' every {interval:g}' if interval else ''}")
         for event in self.events:
             await asyncio.sleep(0)
             if isinstance(event, TowlineError):
@@ -152,8 +157,8 @@ class FakeJob:
             if isinstance(event, LogChunk) and choice.role in ("", event.role):
                 yield event
 
-    async def wait(self, timeout: float | None = None) -> JobRecord:
-        self.calls.append(f"wait {timeout}")
+    async def wait(self, timeout: float | None = None, *, interval: float | None = None) -> JobRecord:
+        self.calls.append(f"wait {timeout}{f' every {interval:g}' if interval else ''}")
         if not self.record.state.ended:
             raise WaitTimedOut(f"job {self.id} is still {self.record.state}")
         return self.record

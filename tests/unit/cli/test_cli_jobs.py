@@ -350,7 +350,7 @@ def array() -> FakeJob:
 def test_an_arrays_status_counts_its_tasks_and_names_those_that_failed(towline: Towline, cluster: FakeCluster) -> None:
     cluster.known = [array()]
     text = towline("status", "train").stdout
-    assert "is running: 6 of 10 tasks have ended; 1 of 10 failed (3)" in text
+    assert "is running: 2 pending, 2 running, 5 succeeded, 1 failed (3)" in text
     assert "0-9%4: 2 pending, 2 running (6-7), 5 succeeded, 1 failed (3)" in text
     assert "task 3     Slurm job 41_3, FAILED, on node1, exit code 7, rank 0" in text
     (job,) = towline("status", "train", "--json").document["jobs"]
@@ -398,3 +398,11 @@ def test_the_life_of_a_job_is_one_line() -> None:
         "started on node2",
         "succeeded",
     ]
+
+
+def test_wait_and_logs_take_an_interval_as_the_others_do(towline: Towline, jobs: list[FakeJob]) -> None:
+    towline("wait", "train", "--interval", "2s")
+    towline("logs", "-f", "train", "--interval", "10")
+    assert [call for call in jobs[0].calls if "every" in call] == ["wait None every 2", "follow None every 10"]
+    for words in (("wait", "train"), ("logs", "-f", "train")):
+        assert "2 seconds are the least" in towline(*words, "--interval", "1").stderr

@@ -92,6 +92,11 @@ def test_the_newest_run_counts_whatever_the_order() -> None:
     assert rows["9"].newest.word == "COMPLETED"
 
 
+def test_the_part_before_a_job_was_resized_is_no_run_of_its_own() -> None:
+    rows = parse_sacct("9|REQUEUED|0:0|1|2|3|n\n9|RESIZING|0:0|4|5|6|n[1-2]\n9|COMPLETED|0:0|6|5|9|n1\n")
+    assert [row.word for row in rows["9"].earlier] == ["REQUEUED"]
+
+
 @pytest.mark.parametrize(
     ("text", "expected", "status"),
     [

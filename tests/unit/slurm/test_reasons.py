@@ -21,7 +21,7 @@ BLOCKED = [
     "PartitionTimeLimit", "PartitionConfig", "BadConstraints", "InvalidAccount", "InvalidQOS", "AccountNotAllowed",
     "QOSNotAllowed", "QOSMaxWallDurationPerJobLimit", "QOSMaxGRESPerJob", "QOSMaxCpuPerJobLimit", "QOSMaxGRESPerNode",
     "AssocMaxCpuMinutesPerJobLimit", "AssocMaxWallDurationPerJobLimit", "QOSMinGRES", "QOSMinCpuNotSatisfied",
-    "MaxMemPerLimit", "ReservationDeleted", "DeadLine",
+    "MaxMemPerLimit", "ReservationDeleted", "Reservation exam was deleted", "DeadLine",
 ]  # fmt: skip
 
 

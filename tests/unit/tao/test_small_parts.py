@@ -11,6 +11,7 @@ import pytest
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import SpecError, UsageError
 from towline.models.job import Attempt, JobRecord, JobState
+from towline.slurm.states import job_state
 from towline.tao import artifacts, checkpoints, preflight, versions
 from towline.tao.failure import failure_of
 from towline.tao.spec_serialization import normalize_specs
@@ -47,9 +48,25 @@ def record(state: JobState, *slurm: str) -> JobRecord:
         (JobState.UNKNOWN, "NEW_WORD", "Running", "Running"),
     ],
 )
-def test_words_are_those_of_the_contract(state: JobState, slurm: str, before: str, word: str) -> None:
+def test_words_after_a_moment_are_those_of_the_contract(state: JobState, slurm: str, before: str, word: str) -> None:
     assert word_of(record(state, slurm), before) == word
     assert "Unknown" not in TERMINAL
+
+
+CONTRACT = {
+    "Pending": "PENDING CONFIGURING RESIZING REQUEUED REQUEUE_FED REQUEUE_HOLD SPECIAL_EXIT STAGE_OUT RESV_DEL_HOLD",
+    "Running": "RUNNING COMPLETING SIGNALING",
+    "Complete": "COMPLETED",
+    "Error": "FAILED BOOT_FAIL DEADLINE OUT_OF_MEMORY NODE_FAIL LAUNCH_FAILED RECONFIG_FAIL TIMEOUT",
+    "Canceled": "CANCELLED PREEMPTED REVOKED",
+    "Paused": "SUSPENDED STOPPED",
+}
+"""TAO's table of Slurm's states, for a job that is not started again."""
+
+
+@pytest.mark.parametrize(("word", "slurm"), [(word, each) for word, text in CONTRACT.items() for each in text.split()])
+def test_the_contracts_table_of_states(word: str, slurm: str) -> None:
+    assert word_of(record(job_state(slurm), slurm)) == word
 
 
 # --- Failures ---

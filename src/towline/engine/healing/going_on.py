@@ -147,4 +147,6 @@ async def _released(session: Session, record: JobRecord) -> JobRecord:
     if outcome.ending is not Ending.DONE or outcome.exit_code:
         return record
     session.store.tell(record, EventKind.HEALING, {"action": "released", "cause": "node", "exclude": ""})
-    return dataclasses.replace(record, note="a node could not start it; it waits for another one")
+    free = dataclasses.replace(attempt, reason="")  # it is held no more
+    note = "a node could not start it; it waits for another one"
+    return dataclasses.replace(record, note=note, attempts=(*record.attempts[:-1], free))

@@ -40,7 +40,13 @@ async def read_logs(
 
 
 async def follow(
-    session: Session, record: JobRecord, *, logs: bool = True, tail: int | None = None, choice: LogChoice = ALL
+    session: Session,
+    record: JobRecord,
+    *,
+    logs: bool = True,
+    tail: int | None = None,
+    choice: LogChoice = ALL,
+    interval: float | None = None,
 ) -> AsyncIterator[Event]:
     """State changes and, with `logs`, the log as it grows, until the job has ended and the last byte is there.
 
@@ -52,7 +58,7 @@ async def follow(
         UsageError: the job has no such log.
     """
     reader = LogReader(session, record, choice, tail, max(record.last.number, 1))
-    with session.part(Poller).following(record) as interest:
+    with session.part(Poller).following(record, interval=interval) as interest:
         watch = _Watch(session, interest, reader, logs)
         while not watch.finished:
             try:

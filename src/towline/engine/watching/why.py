@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from towline.engine.outcomes import expect_done
 from towline.engine.session import Session
-from towline.engine.watching.arrays import task_of
 from towline.launch.diagnosis.rules import all_rules, by_name, search_script
 from towline.launch.diagnosis.verdict import Facts, Hit, judge, parse_facts
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import TowlineError
-from towline.models.job import Attempt, JobRecord, JobState
-from towline.slurm.calls import WhyTarget, why_call
+from towline.models.job import Attempt, JobRecord, JobState, Tasks
+from towline.slurm.calls import Budget, WhyTarget, why_call
 from towline.slurm.nodes import expand_nodes
 from towline.slurm.parse import SlurmId
 
@@ -28,37 +27,54 @@ _EXPLAINED = (JobState.FAILED, JobState.CANCELLED)
 async def explain(session: Session, record: JobRecord) -> Diagnosis | None:
     """Why the job ended, or why its attempt before the newest one did; None when there is nothing to explain.
 
-    Of an array it is the first task's that failed. What was found is kept, and not searched for again.
+    What was found is kept, and not searched for again.
 
     Raises:
         Unreachable, WaitTimedOut, OutcomeUnknown, RemoteFault: the logs could not be searched.
     """
     attempt = attempt_to_explain(record)
-    if attempt is None:
-        return None
-    if attempt.diagnosis is None:
-        whose = task_of(record, attempt.task or 0) if record.tasks is not None else record
-        found = await _search(session, whose, attempt)
-        if found is not None and record.task is None and record.tasks is None:
-            _keep(session, record, attempt.number, found)
-        return found
-    return attempt.diagnosis
+    if attempt is None or attempt.diagnosis is not None:
+        return attempt.diagnosis if attempt else None
+    (found,) = await _search(session, record, [attempt])
+    if found is not None and record.task is None:
+        _keep(session, record, attempt.number, found)
+    return found
+
+
+async def explain_tasks(session: Session, record: JobRecord) -> JobRecord:
+    """The array with a diagnosis for each failed task of which more than that is known, in one round trip.
+
+    What was found is kept, and not searched for again.
+
+    Raises:
+        Unreachable, WaitTimedOut, OutcomeUnknown, RemoteFault: the logs could not be searched.
+    """
+    tasks = record.tasks
+    wanted = [each for each in tasks.failures if each.diagnosis is None] if tasks else []
+    if tasks is None or not wanted:
+        return record
+    answers = zip(wanted, await _search(session, record, wanted), strict=True)
+    found = {each.task: diagnosis for each, diagnosis in answers}
+    _keep_of_tasks(session, record, found)
+    return dataclasses.replace(record, tasks=_with_found(tasks, found))
 
 
 async def explained(session: Session, record: JobRecord) -> JobRecord:
-    """The job with the diagnosis of its end, as far as that can be had."""
+    """The job with the diagnosis of its end, as far as that can be had; an array with those of its failed tasks."""
     attempt = attempt_to_explain(record)
-    if attempt is None or attempt.diagnosis is not None or not record.state.ended or record.tasks is not None:
+    if not record.state.ended or (record.tasks is None and (attempt is None or attempt.diagnosis is not None)):
         return record
     try:
+        if record.tasks is not None:
+            return await explain_tasks(session, record)
         found = await explain(session, record)
     except (TowlineError, ValueError):  # a help, which must not stand in the way of the end
         return record
-    return with_diagnosis(record, attempt.number, found) if found else record
+    return with_diagnosis(record, attempt.number, found) if found and attempt else record
 
 
 def attempt_to_explain(record: JobRecord) -> Attempt | None:
-    """The newest attempt that has ended and not succeeded."""
+    """The newest attempt that has ended and not succeeded; of an array its first failed task's."""
     if record.tasks is not None:
         return min(record.tasks.failures, key=lambda each: each.task or 0, default=None)
     if record.state in _EXPLAINED:
@@ -77,19 +93,30 @@ def with_diagnosis(record: JobRecord, number: int, found: Diagnosis) -> JobRecor
     return dataclasses.replace(record, attempts=attempts, note=note)
 
 
-async def _search(session: Session, record: JobRecord, attempt: Attempt) -> Diagnosis | None:
-    newest = attempt.number == record.last.number
-    target = WhyTarget(
-        record.directory,
-        attempt.number,
-        attempt.task if record.task is None else record.task,
-        SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id and newest else None,
-        _names(record, attempt),
-    )
-    files = {"facts": _facts(attempt).lines().encode(), "rules": all_rules(), "search.sh": search_script()}
-    call = why_call(target, files, SECONDS, BYTES, session.profile.setup)
+async def _search(session: Session, record: JobRecord, attempts: Sequence[Attempt]) -> list[Diagnosis | None]:
+    """What the logs of these attempts of a job, or of these tasks of an array, say of their ends."""
+    targets = [_target(record, each) for each in attempts]
+    facts = {f"facts-{number}": _facts(each).lines().encode() for number, each in enumerate(attempts, 1)}
+    files = {**facts, "rules": all_rules(), "search.sh": search_script()}
+    call = why_call(record.directory, targets, files, Budget(SECONDS, BYTES), session.profile.setup)
     answer = expect_done(await session.call(call), "searching the logs").decode("utf-8", "replace")
-    rows = [line.split("\t") for line in answer.splitlines()]
+    told: dict[str, list[list[str]]] = {}
+    for row in (line.split("\t") for line in answer.splitlines()):
+        if row[0] == "target" and len(row) == 2:
+            told[row[1]] = []
+        elif told:
+            next(reversed(told.values())).append(row)
+    return [_judged(told.get(str(number), ())) for number in range(1, len(attempts) + 1)]
+
+
+def _target(record: JobRecord, attempt: Attempt) -> WhyTarget:
+    newest = record.tasks is not None or attempt.number == record.last.number
+    task = attempt.task if record.task is None else record.task
+    slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster) if attempt.slurm_id and newest else None
+    return WhyTarget(attempt.number, task, slurm, _names(task, attempt))
+
+
+def _judged(rows: Sequence[list[str]]) -> Diagnosis | None:
     facts = parse_facts([row[1] for row in rows if row[0] == "fact" and len(row) == 2])
     return judge(facts, _in_order(rows, _hits(rows)), partial=any(row[0] == "partial" for row in rows))
 
@@ -106,22 +133,22 @@ def _facts(attempt: Attempt) -> Facts:
     )
 
 
-def _names(record: JobRecord, attempt: Attempt) -> tuple[str, ...]:
+def _names(task: int | None, attempt: Attempt) -> tuple[str, ...]:
     """Log files and directories of logs in the attempt's directory, those first that say most likely what happened."""
-    if record.task is not None:
-        return (f"main-{record.task}.err", f"main-{record.task}.out", f"task-{record.task}")
+    if task is not None:
+        return (f"main-{task}.err", f"main-{task}.out", f"task-{task}")
     own = (f"roles/{attempt.failed_role}",) if attempt.failed_role else ()
     return (*own, "main.err", "main.out", ".")
 
 
-def _hits(rows: list[list[str]]) -> Iterator[Hit]:
+def _hits(rows: Sequence[list[str]]) -> Iterator[Hit]:
     rules = by_name()
     for row in rows:
         if row[0] == "hit" and len(row) == 5 and row[1] in rules:
             yield Hit(rules[row[1]], row[4], row[2], int(row[3]) if row[3].isdecimal() else None)
 
 
-def _in_order(rows: list[list[str]], hits: Iterable[Hit]) -> list[Hit]:
+def _in_order(rows: Sequence[list[str]], hits: Iterable[Hit]) -> list[Hit]:
     """The lines as they stand in the files, which were not read in that order."""
     files = {row[1]: number for number, row in enumerate(rows) if row[0] == "file" and len(row) == 3}
     return sorted(hits, key=lambda hit: (files.get(hit.file, 0), hit.offset or 0))
@@ -133,3 +160,15 @@ def _keep(session: Session, record: JobRecord, number: int, found: Diagnosis) ->
     if known is None:
         return
     session.store.keep_diagnosis(with_diagnosis(known, number, found), number, found)
+
+
+def _keep_of_tasks(session: Session, record: JobRecord, found: Mapping[int | None, Diagnosis | None]) -> None:
+    """The same for tasks of an array."""
+    known = session.store.job(record.id)
+    if known is not None and known.tasks is not None:
+        session.store.keep_tasks(dataclasses.replace(known, tasks=_with_found(known.tasks, found)))
+
+
+def _with_found(tasks: Tasks, found: Mapping[int | None, Diagnosis | None]) -> Tasks:
+    failures = (dataclasses.replace(each, diagnosis=each.diagnosis or found.get(each.task)) for each in tasks.failures)
+    return dataclasses.replace(tasks, failures=tuple(failures))

@@ -10,10 +10,10 @@ from tests.unit.engine.simulated import PROFILE
 from towline.engine.healing.going_on import go_on
 from towline.engine.session import Session
 from towline.engine.store import Store
-from towline.engine.watching.verdict import Evidence
+from towline.engine.watching.verdict import Evidence, blocked_for_ever
 from towline.models.errors import Unreachable
 from towline.models.job import Attempt, JobState
-from towline.remote.base import Operation, Outcome
+from towline.remote.base import Ending, Operation, Outcome
 from towline.remote.memory import InMemory
 from towline.slurm.poll import AttemptFiles
 
@@ -22,10 +22,25 @@ def away(_operation: Operation) -> Outcome:
     raise Unreachable("no login host could be reached")
 
 
+def released(operation: Operation) -> Outcome:
+    return Outcome(Ending.DONE, 0, host=operation.name)
+
+
+HELD = record(state=JobState.PENDING, attempts=(Attempt(slurm_id="7", reason="launch failed requeued held"),))
+
+
+def test_a_held_job_that_was_released_is_not_called_blocked(tmp_path: Path) -> None:
+    session = Session(PROFILE, InMemory(released), Store(tmp_path))
+    session.store.intend(HELD, SPEC)
+    found = asyncio.run(go_on(session, HELD, HELD, Evidence(AttemptFiles(present=True)), None))
+    assert (found.note, blocked_for_ever(found)) == ("a node could not start it; it waits for another one", "")
+    session.store.close()
+
+
 def test_a_held_job_that_cannot_be_released_now_is_left_to_the_next_poll(tmp_path: Path) -> None:
     """An error here would lose what the poll has learnt of all other jobs."""
     session = Session(PROFILE, InMemory(away), Store(tmp_path))
-    held = record(state=JobState.PENDING, attempts=(Attempt(slurm_id="7", reason="launch failed requeued held"),))
+    held = HELD
     session.store.intend(held, SPEC)
     assert asyncio.run(go_on(session, held, held, Evidence(AttemptFiles(present=True)), None)) == held
     session.store.close()
