@@ -89,11 +89,11 @@ def test_where_sbatch_cannot_tell_the_nodes_that_are_left_are_counted(
     allocation: Allocation, nodes: str, excluded: str
 ) -> None:
     """Else a job of a small partition waits for ever on a site that forbids sbatch on its nodes."""
-    more = {"STUB_REQUEUE": "yes", "STUB_FORBIDDEN": "yes", "STUB_NODES": nodes}
+    more: dict[str, Any] = {"STUB_REQUEUE": "yes", "STUB_FORBIDDEN": "yes", "STUB_NODES": nodes}
     allocation.place_text(XID, exclude="node9").run(SLURMD_NODENAME="node5", SLURM_JOB_PARTITION="small", **more)
     asked = (allocation.directory / "asked").read_text().splitlines()
     assert asked[0] == "scontrol requeue 42"
-    assert asked[1:] == ([f"scontrol update JobId=42 ExcNodeList={excluded}"])
+    assert asked[1:] == [f"scontrol update JobId=42 ExcNodeList={excluded}"]
 
 
 def restart(allocation: Allocation, number: int, **more: Any) -> Decision:
