@@ -20,6 +20,9 @@ from towline.engine.watching.causes import causes
 from towline.models.diagnosis import Diagnosis
 from towline.models.job import JobRecord, JobState
 
+_FACTS = 2
+"""Lines of a diagnosis that say what happened; the others say what to do."""
+
 Explained = tuple[JobRecord, "Diagnosis | None"]
 
 
@@ -65,8 +68,10 @@ def _described(found: Explained) -> str:
     if record.tasks is not None:
         headline = wording.verdict(record) if record.state.ended else wording.progress(record)
         lines = wording.tasks_causes(record)
-    elif not record.state.ended:
-        headline, lines = wording.progress(record), wording.diagnosis(diagnosis) if diagnosis else []
+    elif not record.state.ended or record.state is JobState.SUCCEEDED:
+        headline = wording.verdict(record) if record.state.ended else wording.progress(record)
+        # What to do was done: it was started again.
+        lines = wording.diagnosis(diagnosis)[:_FACTS] if diagnosis else []
         lines = [f"  {line}" for line in ("its attempt before this one ended so:", *lines) if line] if lines else []
     elif record.state is JobState.FAILED and diagnosis is None:
         headline = wording.verdict(record)

@@ -99,7 +99,8 @@ def verdict(record: JobRecord) -> str:
     ran = elapsed(record.last)
     after = f" after {ran}" if ran else ""
     if record.state is JobState.SUCCEEDED:
-        return f"job {record.reference} succeeded{after}"
+        again = f" in attempt {record.last.number}" if record.last.number > 1 else ""
+        return f"job {record.reference} succeeded{after}{again}"
     if record.state is JobState.FAILED:
         return f"job {record.reference} failed{_with_code(record.last)}{after}{_because(record)}"
     if record.state is JobState.CANCELLED:

@@ -25,6 +25,7 @@ from towline.engine.events import (
 )
 from towline.engine.inside.entering import GpuReading, Place, Ran
 from towline.engine.watching.arrays import task_of
+from towline.engine.watching.why import attempt_to_explain
 from towline.models.diagnosis import Diagnosis
 from towline.models.errors import NotFound, PlanRefused, TowlineError, WaitTimedOut
 from towline.models.job import Attempt, JobRecord, JobState
@@ -126,7 +127,8 @@ class FakeJob:
 
     async def why(self) -> Diagnosis | None:
         self.calls.append("why")
-        return self.record.last.diagnosis
+        attempt = attempt_to_explain(self.record)
+        return attempt.diagnosis if attempt else None
 
     async def explained(self) -> JobRecord:
         return self.record

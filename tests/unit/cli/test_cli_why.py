@@ -40,6 +40,20 @@ def test_the_cause_with_its_evidence_and_what_to_do(towline: Callable[..., Any],
     assert (found["job"]["id"], found["diagnosis"]["node"]) == ("k3v9x2m4q", "gpu2")
 
 
+def test_a_job_that_succeeded_after_a_fault_tells_what_it_was_started_again_for(
+    towline: Callable[..., Any], cluster: FakeCluster
+) -> None:
+    done = ended(0)
+    attempts = (replace(done.last, exit_code=1, diagnosis=XID), replace(done.last, number=2))
+    cluster.known = [FakeJob(replace(done, attempts=attempts))]
+    assert towline("why", "41").stdout.splitlines() == [
+        "job k3v9x2m4q succeeded after 12s in attempt 2",
+        "  its attempt before this one ended so:",
+        "  a node's fault: A GPU reported a fault.",
+        "  rank 3 on gpu2, main.err at byte 18: NVRM: Xid (PCI:0000:3b:00): 79",
+    ]
+
+
 def test_run_ends_with_the_cause(towline: Callable[..., Any], cluster: FakeCluster) -> None:
     cluster.job = FakeJob(record(), (StateChanged(ended(1, diagnosis=XID)),))
     done = towline("run", "--", "x")

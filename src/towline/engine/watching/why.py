@@ -62,7 +62,7 @@ async def explain_tasks(session: Session, record: JobRecord) -> JobRecord:
 async def explained(session: Session, record: JobRecord) -> JobRecord:
     """The job with the diagnosis of its end, as far as that can be had; an array with those of its failed tasks."""
     attempt = attempt_to_explain(record)
-    if not record.state.ended or (record.tasks is None and (attempt is None or attempt.diagnosis is not None)):
+    if record.state not in _EXPLAINED or (record.tasks is None and (attempt is None or attempt.diagnosis is not None)):
         return record
     try:
         if record.tasks is not None:
@@ -74,14 +74,15 @@ async def explained(session: Session, record: JobRecord) -> JobRecord:
 
 
 def attempt_to_explain(record: JobRecord) -> Attempt | None:
-    """The newest attempt that has ended and not succeeded; of an array its first failed task's."""
+    """The newest attempt that has ended and not succeeded; of an array its first failed task's.
+
+    Of a job that has succeeded in the end it is the one before: what it was started again for.
+    """
     if record.tasks is not None:
         return min(record.tasks.failures, key=lambda each: each.task or 0, default=None)
     if record.state in _EXPLAINED:
         return record.last if record.last.slurm_id else None
-    if record.state.ended or len(record.attempts) < 2:
-        return None
-    return record.attempts[-2]
+    return record.attempts[-2] if len(record.attempts) > 1 else None
 
 
 def with_diagnosis(record: JobRecord, number: int, found: Diagnosis) -> JobRecord:
