@@ -97,7 +97,7 @@ def with_diagnosis(record: JobRecord, number: int, found: Diagnosis) -> JobRecor
 async def _search(session: Session, record: JobRecord, attempts: Sequence[Attempt]) -> list[Diagnosis | None]:
     """What the logs of these attempts of a job, or of these tasks of an array, say of their ends."""
     targets = [_target(record, each) for each in attempts]
-    facts = {f"facts-{number}": _facts(each).lines().encode() for number, each in enumerate(attempts, 1)}
+    facts = {f"facts-{number}": facts_of(each).lines().encode() for number, each in enumerate(attempts, 1)}
     files = {**facts, "rules": all_rules(), "search.sh": search_script()}
     call = why_call(record.directory, targets, files, Budget(SECONDS, BYTES), session.profile.setup)
     answer = expect_done(await session.call(call), "searching the logs").decode("utf-8", "replace")
@@ -122,13 +122,17 @@ def _judged(rows: Sequence[list[str]]) -> Diagnosis | None:
     return judge(facts, _in_order(rows, _hits(rows)), partial=any(row[0] == "partial" for row in rows))
 
 
-def _facts(attempt: Attempt) -> Facts:
-    """What is known here already."""
+def facts_of(attempt: Attempt) -> Facts:
+    """What is known here already, without its logs."""
     words = (("state", attempt.slurm_state), ("reason", attempt.reason))
     bad = f"bad-nodes={attempt.bad_nodes}" + (f" ({attempt.evidence})" if attempt.evidence else "")
+    found_bad = (bad,) if attempt.bad_nodes and attempt.cause == "node" else ()
+    # The supervisor saw how the command ended; where no line says more, the diagnosis is what it decided by.
+    code = "" if attempt.exit_code is None else f" exit-code={attempt.exit_code}"
+    decided = (f"decided={attempt.cause}{code}",) if attempt.cause else ()
     return Facts(
         slurm=tuple(f"{key}={word}" for key, word in words if word and word != "None"),
-        end=(bad,) if attempt.bad_nodes and attempt.cause == "node" else (),
+        end=(*found_bad, *decided),
         nodes=expand_nodes(attempt.nodes),
         rank=attempt.failed_rank,
     )

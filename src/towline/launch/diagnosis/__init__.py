@@ -29,5 +29,6 @@ itself, so that the supervisor on the node and the client come to the same end: 
 
 Facts are lines `nodes NAME…`, `rank N`, `at FILE NODE`, `on RANK NODE`, `slurm KEY=VALUE` and `end KEY=VALUE`. Keys of
 `slurm`: `state` and `reason` (Slurm's words), `exit` (`code:signal`), `step` (`ID STATE CODE:SIGNAL`, one each).
-Keys of `end`: those of the record `end` (`launch.records.EndRecord`): `verdict`, `reason`, `code`, and `bad-nodes`.
+Keys of `end`: those of the record `end` (`launch.records.EndRecord`): `verdict`, `reason`, `code`, and `bad-nodes`;
+and, on the client, `decided`: the class by which the supervisor has decided about another attempt.
 """
