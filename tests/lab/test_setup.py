@@ -57,6 +57,7 @@ def test_a_profile_is_made_without_a_question_and_works(clinic: Clinic) -> None:
     assert done.code == 0, done
     assert "SHA256:" in done.out
     assert "Nothing is broken." in done.out
+    assert "names no image" not in done.out
     found = written(clinic)
     assert (found["root"], found["partition"]) == ("/lustre/alice/towline", "batch")
     assert "account" not in found
@@ -68,7 +69,7 @@ def test_an_unknown_host_key_is_shown_and_not_taken_unasked(clinic: Clinic) -> N
     done = setup(clinic, *access(clinic), "--no-input")
     assert done.code == 77
     assert "SHA256:" in done.out
-    assert "--accept-host-keys" in done.err
+    assert done.err.index("--known-hosts FILE") < done.err.index("--accept-host-keys")
     assert not (clinic.folder / "known").exists()
     assert not (clinic.folder / "config" / "clusters.d").exists()
 
@@ -224,6 +225,7 @@ def test_a_value_that_the_cluster_refuses_is_not_written(clinic: Clinic, option:
     done = setup(clinic, *access(clinic), "--accept-host-keys", "--no-input", option, value)
     assert done.code == 64, done
     assert says in done.out
+    assert f"Give `{option}`" in done.out
     assert "nothing was written" in done.err
     assert not (clinic.folder / "config" / "clusters.d").exists()
 

@@ -129,7 +129,10 @@ def _conclude(draft: Draft, findings: Sequence[Finding]) -> int:
     print(findings_text(findings), end="")
     status = exit_status(findings)
     if not status:
-        print(f"\nTry it: towline run --cluster {draft.name} --dry-run -- hostname")
+        image = "" if draft.image else " --image IMAGE"
+        if image:
+            print("\nThe profile names no image: each job needs --image, or repeat this with --image and --force.")
+        print(f"\nTry it: towline run --cluster {draft.name}{image} --dry-run -- hostname")
     return status
 
 
@@ -175,7 +178,8 @@ async def _host_keys(draft: Draft, manner: Manner) -> None:
             raise AccessRefused(
                 f"the host key of {new.host} is not known",
                 why="It was not taken.",
-                fix="Compare the fingerprint above with the site's, then answer yes or give --accept-host-keys.",
+                fix="If it stands in a file of yours, name that with --known-hosts FILE. Else compare the "
+                "fingerprint above with the site's, then answer yes or give --accept-host-keys.",
             )
         engine.take_host_keys(new)
 

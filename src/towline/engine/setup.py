@@ -215,7 +215,7 @@ async def settle(draft: Draft, before: Facts, *, opener: Opener = open_remote) -
     styles = gpu_styles(facts.answer) if facts.answer else ()
     if styles and not draft.gpu_request:
         draft = replace(draft, gpu_request=styles[0])
-    return draft, examine(replace(facts, profile=draft.profile()))
+    return draft, examine(replace(facts, profile=draft.profile(), drafted=True))
 
 
 def wrong_values(draft: Draft, findings: Sequence[Finding]) -> tuple[Finding, ...]:

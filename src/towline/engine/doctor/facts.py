@@ -176,12 +176,18 @@ class Facts:
         here: this machine.
         logins: the login hosts, in the profile's order.
         deep: what the job found; None when none was asked for.
+        drafted: whether the profile is one that `towline setup` is about to write, from flags.
     """
 
     profile: ClusterProfile
     here: Here
     logins: tuple[Login, ...] = ()
     deep: Answer | None = None
+    drafted: bool = False
+
+    def setting(self, name: str) -> str:
+        """The beginning of a fix that gives a setting another value: in the profile, or by the flag of setup."""
+        return f"Give `--{name}`" if self.drafted else f"Set `{name}` in the profile to"
 
     @property
     def reached(self) -> tuple[Login, ...]:

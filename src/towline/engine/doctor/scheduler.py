@@ -49,7 +49,7 @@ def partition(facts: Facts) -> Sequence[Finding]:
     known = {part.name: part for part in answer.partitions}
     for name in wanted:
         if name not in known:
-            fix = f"Set `partition` in the profile to one of these: {there}"
+            fix = f"{facts.setting('partition')} one of these: {there}"
             return [fails("partition", Kind.SLURM, f"there is no partition {name}", fix)]
         if not known[name].available:
             return [fails("partition", Kind.SLURM, f"partition {name} takes no jobs now", f"Use another: {there}")]
@@ -239,7 +239,7 @@ def _account_fix(facts: Facts, trial: Reply, rows: Sequence[Sequence[str]]) -> s
         if not known:
             return f"Ask the site for an account for {facts.reached[0].answer.fact('login', 'user')}: Slurm knows none."
         wrong = profile.account if profile.account not in known else ""
-        return f"Set `account` in the profile to {' or '.join(known)}" + (f" (it is {wrong})." if wrong else ".")
+        return f"{facts.setting('account')} {' or '.join(known)}" + (f" (it is {wrong})." if wrong else ".")
     if "partition" in words:
-        return "Set `partition` in the profile to another; see the check partition."
+        return f"{facts.setting('partition')} another; see the check partition."
     return "Ask the site with these words, or change `partition`, `account`, `qos` or `time` in the profile."

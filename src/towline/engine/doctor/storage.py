@@ -16,7 +16,7 @@ LITTLE_INODES = 1000
 
 def root(facts: Facts) -> Sequence[Finding]:
     """On each login host the root is there, or can be made, is the user's own, and can be written."""
-    return [_root(facts.profile.root, login) for login in facts.reached] or [_nothing("root")]
+    return [_root(facts.profile.root, login, facts.setting("root")) for login in facts.reached] or [_nothing("root")]
 
 
 def root_shared(facts: Facts) -> Sequence[Finding]:
@@ -29,7 +29,7 @@ def root_shared(facts: Facts) -> Sequence[Finding]:
     others = [host for host, probe in seen.items() if probe == "unseen"]
     if others:
         writer = next(host for host, probe in seen.items() if probe == "written")
-        fix = "Set `root` in the profile to a directory on the file system that all hosts share (see df)."
+        fix = f"{facts.setting('root')} a directory on the file system that all hosts share (see df)."
         evidence = f"what {writer} writes below {facts.profile.root} is not seen on {', '.join(others)}"
         return [fails("root-shared", Kind.STORAGE, evidence, fix)]
     return [ok("root-shared", f"the same on {', '.join(seen)}")]
@@ -73,19 +73,19 @@ def space(facts: Facts) -> Sequence[Finding]:
     return [ok("space", shown)]
 
 
-def _root(path: str, login: Login) -> Finding:
+def _root(path: str, login: Login, give: str) -> Finding:
     facts = login.answer
     kind, near, shown = facts.fact("root", "is"), facts.fact("root", "near"), shlex.quote(path)
     room = parse_room(facts.fact("root", "room"))
     if kind == "other":
-        fix = f"Set `root` in the profile to a directory, or take the file away: mv {shown} {shown}.old"
+        fix = f"{give} a directory, or take the file away: mv {shown} {shown}.old"
         return fails("root", Kind.STORAGE, f"{path} is not a directory", fix, host=login.host)
     if kind == "directory" and facts.fact("root", "owner") not in (facts.fact("login", "uid"), ""):
-        fix = "Set `root` in the profile to a directory of your own."
+        fix = f"{give} a directory of your own."
         return fails("root", Kind.STORAGE, f"{path} belongs to another user", fix, host=login.host)
     complaint = facts.complaints.get("root", "")
     if complaint or (room and not room.writable):
-        return _unwritable(path, near, complaint, login)
+        return _unwritable(path, near, complaint, login, give)
     if kind == "directory" and _open(facts.fact("root", "mode")):
         fix = f"On the cluster: chmod 700 {shown}"
         repair = Repair("chmod-there", path)
@@ -93,17 +93,17 @@ def _root(path: str, login: Login) -> Finding:
     if kind == "directory":
         return ok("root", f"{path} can be written", host=login.host)
     if near in ("/", ""):
-        fix = "Set `root` in the profile to a directory below one that is there."
+        fix = f"{give} a directory below one that is there."
         return fails("root", Kind.STORAGE, f"nothing of {path} is there", fix, host=login.host)
     return ok("root", f"{path} will be made in {near}", host=login.host)
 
 
-def _unwritable(path: str, near: str, complaint: str, login: Login) -> Finding:
+def _unwritable(path: str, near: str, complaint: str, login: Login, give: str) -> Finding:
     user = login.answer.fact("login", "user")
     if near == path:
         fix = f"On the cluster: chmod u+rwx {shlex.quote(path)}"
     else:
-        fix = f"Set `root` in the profile to a directory where {user} may write, or ask the site for one below {near}."
+        fix = f"{give} a directory where {user} may write, or ask the site for one below {near}."
     if re.search(r"quota|space", complaint, re.IGNORECASE):
         fix = "Delete what you do not need there, or ask the site for more space."
     if "Input/output" in complaint or complaint.startswith("I/O"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from tests.unit.engine.doctor.healthy import answer, deep, facts, finding, login
+from towline.engine.doctor import scheduler
 from towline.engine.doctor.checks import examine, exit_status
 from towline.engine.doctor.facts import Kind, Repair
 from towline.models.plan import Verdict
@@ -283,3 +285,11 @@ def test_a_job_that_did_not_run(text: str, verdict: Verdict, evidence: str) -> N
 def test_no_secret_is_taken_from_a_credentials_frame() -> None:
     assert answer().credentials.machines == (("nvcr.io", "$oauthtoken"), ("authn.nvidia.com", "$oauthtoken"))
     assert Answer().credentials.mode == ""
+
+
+def test_before_a_profile_is_written_a_fix_names_the_flag() -> None:
+    asked = facts(partition="nosuch")
+    (before,) = scheduler.partition(dataclasses.replace(asked, drafted=True))
+    (after,) = scheduler.partition(asked)
+    assert before.fix.startswith("Give `--partition` one of these: ")
+    assert after.fix.startswith("Set `partition` in the profile to one of these: ")
