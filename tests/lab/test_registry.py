@@ -82,7 +82,9 @@ def test_a_login_makes_a_locked_image_pullable(clinic: Clinic, password: str) ->
 
 
 def test_a_wrong_key_is_told_with_the_line_that_was_used(clinic: Clinic) -> None:
-    assert login(clinic, LOCKED, "--user", "puller", key="wrong").code == 0
+    done = login(clinic, LOCKED, "--user", "puller", key="wrong")
+    assert done.code == 0
+    assert "It was not tried; this does: towline registry check IMAGE" in done.out
     found = clinic.terminal()("registry", "check", f"{LOCKED}/demo:latest")
     assert found.code == 77
     assert "401 with the line `machine registry.lab login puller`" in found.err

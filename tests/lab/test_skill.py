@@ -61,15 +61,19 @@ class Agent:
 
 
 def test_a_job_is_run_by_the_skill_alone(lab: Lab, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "one").write_text("1")
-    agent = Agent(tmp_path, {"TOWLINE_STATE_DIR": str(tmp_path / "state"), "TOWLINE_CLUSTER": "lab"}, {})
+    folder = tmp_path / "project"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "one").write_text("1")
+    (folder / "train.py").write_text("print(1)\n")
+    agent = Agent(folder, {"TOWLINE_STATE_DIR": str(tmp_path / "state"), "TOWLINE_CLUSTER": "lab"}, {})
     said = {line: agent(line) for line in commands_of(SKILL / "SKILL.md")}
     assert {line: done for line, done in said.items() if done.code} == {}
     (watched,) = [done for line, done in said.items() if line.startswith("towline watch")]
     assert watched.lines[-1]["job"]["state"] == "succeeded"
     (logs,) = [done for line, done in said.items() if line.startswith("towline logs")]
     assert logs.out.startswith("GPU 0:")
+    (pulled,) = [done for line, done in said.items() if "--pull" in line]
+    assert pulled.json["results"][0]["pulled"]["way"] == "the job left nothing in $TOWLINE_RESULTS_DIR"
 
 
 def test_more_about_jobs(lab: Lab, tmp_path: Path) -> None:
@@ -95,7 +99,9 @@ def test_a_cluster_is_described_for_the_first_time(clinic: Clinic) -> None:
     refused = agent(setup + known_hosts)
     assert refused.code == 77
     assert "--accept-host-keys" in refused.err
-    assert agent(f"{setup}{known_hosts} --accept-host-keys").code == 0
+    done = agent(f"{setup}{known_hosts} --accept-host-keys")
+    assert done.code == 0
+    assert "The profile names no image: each job needs --image" in done.out
     assert check.startswith("towline registry check nvcr.io/")
     checked = agent(check.replace("nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04", "registry.lab:5000/python:3.11"))
     assert checked.code == 0, checked

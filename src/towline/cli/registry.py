@@ -26,7 +26,7 @@ _CHECK = examples("towline registry check nvcr.io/nvidia/pytorch:24.07-py3")
     epilog=examples("towline registry login nvcr.io", "towline registry check nvcr.io/nvidia/pytorch:24.07-py3")
 )
 def registry() -> None:
-    """Give the cluster credentials for image registries, and see that they work."""
+    """Give the cluster credentials for image registries, and see with `check` that they work for an image."""
 
 
 @registry.command(epilog=_LOGIN)
@@ -38,7 +38,8 @@ def login(*, host: str, user: str, cluster: str | None, as_json: bool) -> None:
     """Write a registry's key into the cluster's Enroot credentials.
 
     The key is read from stdin when that is a pipe or a file, else for nvcr.io from the variable NGC_KEY, else asked
-    for. It never stands in an argument list, a log or an answer.
+    for. It never stands in an argument list, a log or an answer. It is written and not tried, for only an image shows
+    whether it opens anything: `towline registry check IMAGE` does that.
     """
     from towline.engine import registry as engine
 
@@ -48,6 +49,7 @@ def login(*, host: str, user: str, cluster: str | None, as_json: bool) -> None:
         print_document({"registry": {"file": done.file, "user": done.user, "machines": machines}})
         return
     print(f"{done.file} on the cluster has the key of {done.user} for {host} now.")
+    print("It was not tried; this does: towline registry check IMAGE")
 
 
 @registry.command(epilog=_CHECK)

@@ -17,7 +17,7 @@ from towline.cli.options import CONTEXT, cluster_option, examples, jobs_argument
 from towline.cli.output import StatusLine, duration, moment, size, table
 from towline.cli.terminal import clean
 from towline.cli.wording import no_answer
-from towline.engine.events import NoAnswer, Progress, PullReport, ResultFile
+from towline.engine.events import NOTHING_LEFT, NoAnswer, Progress, PullReport, ResultFile
 from towline.models.errors import UsageError
 
 _NEWS_EVERY, _PLAIN_NEWS_EVERY = 0.1, 10.0
@@ -90,7 +90,7 @@ def _print_files(job_id: str, files: Sequence[ResultFile]) -> None:
         rows = [_row(file) for file in files]
         print(table(("SIZE", "MODIFIED", "PATH"), rows), end="")
     else:
-        print(f"towline: job {job_id} has no results", file=sys.stderr)
+        print(f"towline: job {job_id} has no results: it left nothing in $TOWLINE_RESULTS_DIR", file=sys.stderr)
 
 
 def _row(file: ResultFile) -> tuple[str, str, str]:
@@ -154,6 +154,8 @@ def pull_summary(report: PullReport, news: StatusLine, seconds: float) -> None:
 
 
 def _summary(report: PullReport, seconds: float) -> str:
+    if report.way == NOTHING_LEFT:
+        return NOTHING_LEFT
     files = "1 file" if report.files == 1 else f"{report.files} files"
     kept = f", {report.kept} of them here before" if report.kept else ""
     return f"{files}, {size(report.bytes)}, in {report.destination} after {duration(seconds)}{kept}"

@@ -45,7 +45,12 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--name", "name", "Name of the job; made from the command when not given.", "NAME"),
         SpecOption("--shell", "shell", "Shell text to run instead of a command.", "TEXT"),
         SpecOption(
-            "--env", "env", "Variable of the environment (not for secrets).", "NAME=VALUE", many=True, pairs=True
+            "--env",
+            "env",
+            "Variable of the environment, taken as it is (not for secrets).",
+            "NAME=VALUE",
+            many=True,
+            pairs=True,
         ),
         SpecOption(
             "--secret",
@@ -82,7 +87,12 @@ GROUPS: dict[str, tuple[SpecOption, ...]] = {
         SpecOption("--hang-after", "hang_after", "Start again when logs and GPUs stood still so long.", "TIME"),
         SpecOption("--signal", "signal", "Signal to every rank before the time is over.", "NAME"),
         SpecOption("--grace", "grace", "How long before, for example 5m.", "TIME"),
-        SpecOption("--checkpoints", "resume.checkpoints", "Files whose growth shows progress.", "GLOB"),
+        SpecOption(
+            "--checkpoints",
+            "resume.checkpoints",
+            "Files that show progress by their growth, relative to $TOWLINE_RESULTS_DIR.",
+            "GLOB",
+        ),
         SpecOption("--resume-arg", "resume.args", "Word added to the command on a new start.", "WORD", many=True),
         SpecOption("--resume-env", "resume.env", "Variable on a new start.", "NAME=VALUE", many=True, pairs=True),
         SpecOption("--resume-code", "resume.exit_code", "Exit code that asks for a new start.", "N", number=True),

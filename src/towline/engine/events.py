@@ -120,6 +120,10 @@ class Progress:
     bytes_total: int
 
 
+NOTHING_LEFT = "the job left nothing in $TOWLINE_RESULTS_DIR"
+"""In place of the way of a pull of results, when there are none."""
+
+
 @dataclass(frozen=True)
 class PullReport:
     """What a pull brought home.
@@ -133,7 +137,7 @@ class PullReport:
         received: bytes that came over the network in this call; less than `bytes` when files were here already.
         kept: number of files that were here already.
         grown: names of files that became longer while they were read; they are here as they were at the beginning.
-        way: which way the files came (`rsync` or `tar`), and why.
+        way: which way the files came (`rsync` or `tar`), and why; `NOTHING_LEFT` when there are none.
         unfinished: names of files that the job was still writing; they were not brought.
     """
 

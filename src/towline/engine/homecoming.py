@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from towline.engine.events import Progress, PullReport, ResultFile
+from towline.engine.events import NOTHING_LEFT, Progress, PullReport, ResultFile
 from towline.engine.outcomes import expect_done
 from towline.engine.reaching import open_transfers
 from towline.engine.session import Session
@@ -65,14 +65,17 @@ async def pull(
     What the job is still writing, as far as names and times tell, stays there.
     """
     unfinished: tuple[str, ...] = ()
+    empty = False
 
     def choose(tree: Tree) -> Tree:
-        nonlocal unfinished
+        nonlocal unfinished, empty
+        empty = not (tree.files or tree.links)
         whole, unfinished = without_unfinished(select(tree, only))
         return whole
 
     report = await bring_home(session, origin_of(record), dest, progress=progress, choose=choose)
-    return replace(report, unfinished=unfinished)
+    way = NOTHING_LEFT if empty and not report.refused else report.way
+    return replace(report, unfinished=unfinished, way=way)
 
 
 async def bring_home(

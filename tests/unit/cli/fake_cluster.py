@@ -86,6 +86,7 @@ class FakeJob:
     )
     ran: Ran = Ran(0, b"", b"")  # noqa: RUF009  it is frozen
     readings: tuple[GpuReading, ...] = ()
+    pulled: PullReport | None = None
 
     async def exec(
         self, command: Sequence[str], *, place: Place | None = None, sink: Callable[[bytes], None] | None = None
@@ -191,7 +192,7 @@ class FakeJob:
         if progress:
             progress(Progress(0, len(self.files), 0, total))
             progress(Progress(len(self.files), len(self.files), total, total))
-        return PullReport(len(self.files), total, dest, (), 7, 1, ("log",), "tar: few files")
+        return self.pulled or PullReport(len(self.files), total, dest, (), 7, 1, ("log",), "tar: few files")
 
 
 @dataclass

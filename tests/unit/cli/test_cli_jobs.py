@@ -10,7 +10,16 @@ import pytest
 
 from tests.unit.cli.fake_cluster import FakeCluster, FakeJob, ended, err, out, record
 from towline.cli.status import life_line
-from towline.engine.events import AttemptBegan, LogChunk, LogRewritten, NoAnswer, ResultFile, StateChanged
+from towline.engine.events import (
+    NOTHING_LEFT,
+    AttemptBegan,
+    LogChunk,
+    LogRewritten,
+    NoAnswer,
+    PullReport,
+    ResultFile,
+    StateChanged,
+)
 from towline.models.job import Attempt, JobState, Tasks
 from towline.models.summary import JobSummary
 from towline.models.waiting import Waiting
@@ -303,6 +312,11 @@ def test_results_are_pulled_to_an_absolute_place(
     assert towline("results", "42", "--pull", "here", "--json").document == {
         "results": [{"job_id": "k3v9x2m4q", "pulled": pulled}]
     }
+
+
+def test_a_pull_of_a_job_without_results_says_so(towline: Towline, jobs: list[FakeJob], tmp_path: Path) -> None:
+    jobs[1].pulled = PullReport(0, 0, tmp_path, way=NOTHING_LEFT)
+    assert "the job left nothing in $TOWLINE_RESULTS_DIR" in towline("results", "42", "--pull", str(tmp_path)).stderr
 
 
 def test_results_of_several_jobs_get_a_directory_each(towline: Towline, jobs: list[FakeJob], tmp_path: Path) -> None:

@@ -149,3 +149,13 @@ def test_the_command_is_told_where_its_inputs_are(image: str | None, place: str)
     assert f"export TOWLINE_INPUT_DATA_TRAIN='{place}'\n" in plan.files["script/env"].decode()
     assert plan.files["script/inputs"] == b"s3://sets/a /lustre/me/staged/x/data\n"
     assert plan.spec.inputs == spec.inputs
+
+
+def test_a_variable_in_a_value_of_the_environment_is_noted_for_nobody_fills_it_in() -> None:
+    spec = JobSpec.build(command=["train"], env={"OUT": "$TOWLINE_RESULTS_DIR/x", "PRICE": "5$", "N": "1"})
+    plan = make_plan(spec, PROFILE, FACTS, JOB)
+    (note,) = [each for each in plan.notes if "taken as they are" in each]
+    assert "OUT" in note
+    assert "$TOWLINE_RESULTS_DIR" in note
+    assert "--shell 'OUT=" in note
+    assert not plan.failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from towline.config.profile import ClusterProfile
@@ -21,6 +22,8 @@ from towline.models.plan import Check, Plan, Verdict
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.slurm.commands import sbatch
+
+_VARIABLE = re.compile(r"\$\{?[A-Za-z_][A-Za-z0-9_]*\}?")
 
 
 def make_plan(
@@ -65,12 +68,23 @@ def make_plan(
         checks=_checks(draft, required),
         required_paths=required,
         sbatch=sbatch(f"{draft.directory}/script/batch"),
-        notes=(*filled.notes, *prepared.notes, *staged.notes, *(staging.notes(code) if code else ())),
+        notes=(*filled.notes, *_literal(spec), *prepared.notes, *staged.notes, *(staging.notes(code) if code else ())),
         facts_asked=facts.asked,
         code=code,
         images=prepared.images,
         inputs=staged.inputs,
         waits_for=settled.terms,
+    )
+
+
+def _literal(spec: JobSpec) -> tuple[str, ...]:
+    """What to know of values of the environment that look as if a shell were to fill them in: none does."""
+    variables = [*spec.env.items(), *(pair for role in spec.roles for pair in role.env.items())]
+    return tuple(
+        f"the variable {name} holds {found[0]} as these very characters: values are taken as they are; to have it "
+        f"filled in on the node, set it in the command: --shell '{name}=... COMMAND'"
+        for name, value in dict(variables).items()
+        if (found := _VARIABLE.search(value))
     )
 
 
