@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from towline.container.cache import check_name, find_call, image_file, name_of, parse_found, stem_of
+from towline.container.cache import Nodes, check_name, find_call, image_file, name_of, parse_found, stem_of
 from towline.models.image import Image
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
@@ -140,4 +140,4 @@ def test_the_job_reads_what_it_is_to_make() -> None:
 
 def test_files_are_not_looked_for() -> None:
     with pytest.raises(ValueError, match="is a file"):
-        find_call("/c", Image.parse("/x.sqsh"), [], ask=True)
+        find_call("/c", Image.parse("/x.sqsh"), Nodes(), ask=True)

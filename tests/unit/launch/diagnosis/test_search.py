@@ -124,7 +124,9 @@ def test_long_logs_are_read_at_both_ends_and_short_ones_whole(place: Place) -> N
     assert ["partial", "main.out"] in answer
     assert ["partial", "main.err"] not in answer
     hits = {row[1]: int(row[3]) for row in answer if row[0] == "hit"}
-    assert hits == {"module-missing": 0, "cuda-out-of-memory": len(early + noise + middle + noise)}
+    last = len(early + noise + middle + noise)
+    assert (hits["module-missing"], hits["cuda-out-of-memory"]) == (0, last)
+    assert set(hits.values()) == {0, last}  # what stands in the middle was not read
     whole = place.search(Facts(), size=10_000_000)
     assert verdict_of(whole)[3] == "ecc-uncorrectable"
     assert verdict_of(whole)[7] == str(len(early + noise))
