@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.launch.allocation import Allocation
+from tests.unit.launch.allocation import SHELLS, Allocation
 from towline.models.spec import JobSpec
 
 LIMIT = 3
@@ -43,6 +43,7 @@ def test_a_silent_job_leaves_its_stacks_and_is_started_again(allocation: Allocat
     assert "most recent call first" in (allocation.attempt(1) / "stacks" / "log").read_text()
 
 
+@pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)  # these take their time, so one shell each
 def test_it_is_given_up_after_three_starts_without_progress(allocation: Allocation) -> None:
     placed(allocation, PYTHON)
     for number in (1, 2, 3):
@@ -53,6 +54,7 @@ def test_it_is_given_up_after_three_starts_without_progress(allocation: Allocati
     assert allocation.fields("decision", 4)["why"] == "it made no progress in 4 starts in a row"
 
 
+@pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)
 @pytest.mark.parametrize(
     "text",
     [
@@ -65,6 +67,7 @@ def test_a_job_that_shows_a_sign_of_life_goes_on(allocation: Allocation, text: s
     assert placed(allocation, text).run(SLURMD_NODENAME="node5") == 0
 
 
+@pytest.mark.parametrize("allocation", SHELLS[-1:], indirect=True)
 @pytest.mark.parametrize(("use", "seconds", "code"), [(97, 9, 0), (0, 50, 124)])
 def test_a_silent_job_that_uses_its_gpus_goes_on(allocation: Allocation, use: int, seconds: int, code: int) -> None:
     with_gpu_in_use(allocation, use)
