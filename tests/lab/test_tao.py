@@ -185,7 +185,7 @@ def test_what_each_call_costs(held: list[str], lab: Lab, monkeypatch: pytest.Mon
             assert sdk.cancel_job(job.id), "one that is over counts as cancelled"
     assert counts.pop("status of both") <= 1, "none when the last look was just now"
     assert counts.pop("status of 50") <= 1
-    assert logins(lab) == before + 1, "all over one connection"
+    assert logins(lab) <= before + 1, "all over one connection, which an earlier test may have left open"
     assert counts == {"create_job": 1, "logs": 1, "poll": 1, "list_jobs": 0, "cancel": 2}
     sdk.close()
     assert set(threading.enumerate()) == threads, "nothing is left behind"
