@@ -156,7 +156,7 @@ def with_arguments(job: Description) -> str:
     words: List[str] = []
     for name, value in job.payload.items():
         words += [] if value is None else ["--" + name, word_of(value)]
-    words += ["--" + name.lstrip("-") for name in job.flags]
+    words += ["--" + name for name in job.flags]
     return " ".join([job.command.rstrip(), *map(shlex.quote, words)])
 
 

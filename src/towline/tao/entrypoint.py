@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from towline.models.parts import REMOTE
 from towline.runner.config_files import text_of
 from towline.runner.keys import get, items, leaves, put, steps_of
 from towline.runner.modes import CONFIG_PATH, Description, word_of
@@ -15,8 +16,6 @@ from towline.runner.results import TAKEN, name_of
 from towline.tao.spec_serialization import normalize_data, normalize_specs
 
 FORMATS = ("toml", "yaml", "json")
-BROUGHT = ("s3", "gs", "hf", "hf_model", "hf_dataset", "ngc", "https", "http")
-"""Schemes of data that a job can bring."""
 MAX_WORD = 128 << 10
 """Bytes from which on Linux takes a text for no argument (execve(2), MAX_ARG_STRLEN)."""
 _ARGUMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -46,6 +45,9 @@ def described(asked: Asked) -> Description:
         TypeError: a value is of a kind that cannot be written down.
         ValueError: something cannot be right.
     """
+    for name in ("command", "config_format"):
+        if not isinstance(value := getattr(asked, name), str):
+            raise TypeError(f"{name} must be text, not {value!r}")
     if asked.specs is not None and asked.args is not None:
         raise ValueError("give either specs or args, not both: a job has a configuration file or arguments")
     mode = "config" if asked.specs is not None else "args" if asked.args is not None else "passthrough"
@@ -198,8 +200,8 @@ def _check_names(keys: Iterable[str], name: Callable[[str], str]) -> None:
 
 def _check_brought(value: object, place: str) -> None:
     scheme, mark, _ = as_path(value).partition("://") if isinstance(value, str) else ("", "", "")
-    if mark and scheme not in BROUGHT:
-        raise ValueError(f"{place}: nothing is known to bring {value}; there are {', '.join(BROUGHT)} and lustre")
+    if mark and scheme not in REMOTE:
+        raise ValueError(f"{place}: nothing is known to bring {value}; there are {', '.join(REMOTE)} and lustre")
 
 
 def _check_taken(value: object, place: str) -> None:

@@ -25,6 +25,8 @@ class Precision(enum.Enum):
     [
         ({"specs": {}, "args": {}}, ValueError, "either specs or args"),
         ({"command": "  "}, ValueError, "the command is empty"),
+        ({"command": ["train"]}, TypeError, r"command must be text, not \['train'\]"),
+        ({"config_format": None}, TypeError, "config_format must be text"),
         ({"command": "a\0b"}, ValueError, "NUL"),
         ({"command": "train {config_path}"}, ValueError, "there is no configuration; give specs"),
         ({"specs": {"train.lr": 1}}, ValueError, "'train.lr' is written with a dot.*{'train': {'lr': …}}"),
