@@ -14,9 +14,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towline.engine import history
 from towline.engine.notifying.messages import notice_of
-from towline.engine.store import Store
+from towline.engine.store import Store, history
 from towline.models.notice import Notice, Occasion, Tone
 
 CLAIM_SECONDS = 180.0

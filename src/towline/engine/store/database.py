@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
-from towline.engine.migrations import migrate
+from towline.engine.store.migrations import migrate
 from towline.models.errors import ConfigError
 
 BUSY_SECONDS = 20.0

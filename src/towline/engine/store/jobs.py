@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from towline.engine import history
-from towline.engine.database import Database
-from towline.engine.history import Happened
 from towline.engine.planning.estimating import Wait
-from towline.engine.rows import CHANGING, attempt_of, insert, job_values, mark_changed, put_attempts, record_of
+from towline.engine.store import history
+from towline.engine.store.database import Database
+from towline.engine.store.history import Happened
+from towline.engine.store.rows import CHANGING, attempt_of, insert, job_values, mark_changed, put_attempts, record_of
 from towline.models.diagnosis import Diagnosis
 from towline.models.event import EventKind, JobEvent
 from towline.models.job import Attempt, JobRecord, JobState
