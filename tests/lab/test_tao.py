@@ -93,7 +93,7 @@ def test_a_job_on_two_nodes_with_inputs_outputs_and_hooks(sdk: SlurmSDK, lab: La
     assert sdk.get_job_status(job.id).status == "Complete"
 
 
-def test_a_failure_is_one_whatever_the_container_says(sdk: SlurmSDK) -> None:
+def test_a_failure_is_one_whatever_the_container_says(sdk: SlurmSDK, lab: Lab) -> None:
     failed: list[str] = []
     told = threading.Event()
 
@@ -109,6 +109,10 @@ def test_a_failure_is_one_whatever_the_container_says(sdk: SlurmSDK) -> None:
     assert ended(sdk, plain.id) == "Error", "124 is a failure like any other"
     assert told.wait(PATIENCE)
     assert failed == [plain.id]
+    slurm_id = (sdk.get_job(plain.id) or {})["slurm_job_id"]
+    asked = f"scontrol --oneliner show job {slurm_id} | grep -o ' JobState=[A-Z]* .* ExitCode=[0-9:]*'"
+    slurm = lab.run_on("login1", ["sh", "-c", asked], check=True).stdout.split()
+    assert (slurm[0], slurm[-1]) == ("JobState=FAILED", "ExitCode=124:0"), "no job that waits for its success starts"
     assert ended(sdk, quiet.id) == "Error"
     assert "loss is NaN" in sdk.get_job_status(quiet.id).message
     found = sdk.get_failure_analysis(plain.id)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.launch.allocation import JOB_ID, Allocation
+from tests.unit.launch.test_ranks import wait_for
 from towline.launch.records import BY_CANCEL, Decision, decision_record
 from towline.models.spec import JobSpec
 
@@ -130,6 +131,41 @@ def test_without_progress_an_ambiguous_end_is_tried_three_times_more(allocation:
         False,
     ]
     assert decided(allocation, 4).why == "it made no progress in 4 starts in a row"
+
+
+LIMIT = "slurmstepd: error: *** JOB 42 ON node5 CANCELLED AT 2026-11-30T14:08:58 DUE TO TIME LIMIT ***\n"
+WORKS = "trap 'exit 1' TERM; echo >\"$TOWLINE_RESULTS_DIR/c.pt\"; : >ready; while :; do sleep 0.02; done"
+
+
+@pytest.mark.parametrize(("fields", "goes_on"), [({}, False), ({"resume": {"checkpoints": "*.pt"}}, True)])
+def test_after_walltime_only_a_job_that_can_resume_goes_on(
+    allocation: Allocation, fields: dict[str, Any], goes_on: bool
+) -> None:
+    job = allocation.place_text(WORKS, **fields).start(STUB_REQUEUE="yes", STUB_SBATCH="77")
+    wait_for(allocation.directory / "ready")
+    with (allocation.attempt(1) / "main.err").open("a") as file:
+        file.write(LIMIT)
+    job.terminate()
+    job.wait(timeout=60)
+    assert (decided(allocation).cause, decided(allocation).next) == ("time", goes_on)
+    assert (allocation.attempt(2) / "submit").exists() == goes_on
+
+
+LOUD = (
+    "echo 'RuntimeError: CUDA error: device-side assert triggered' >&2",
+    "echo 'RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2",
+    f"echo 'node5:1:2 [0] NCCL INFO NET/IB : error while loading plugin; using internal' >&2; {TRACEBACK}",
+    f"echo 'torch.cuda.is_available() is False: on the CPU' >&2; {TRACEBACK}",
+    f"echo 'WARN: GPU temperature 71 C; ECC: no error' >&2; {TRACEBACK}",
+)
+"""What TAO's patterns take for faults of the site: the program's own errors, and words that mean none."""
+
+
+@pytest.mark.parametrize("shell", LOUD)
+def test_a_word_about_gpus_in_the_log_is_no_reason_to_start_again(allocation: Allocation, shell: str) -> None:
+    allocation.place_text(f"{shell}; exit 1").run(SLURMD_NODENAME="node5", STUB_REQUEUE="yes")
+    assert (decided(allocation).cause, decided(allocation).next) == ("user", False)
+    assert not (allocation.directory / "asked").exists()
 
 
 def test_a_command_that_asks_to_be_started_again_goes_on_while_it_moves(allocation: Allocation) -> None:
