@@ -263,7 +263,7 @@ class ClusterProfile(BaseModel):
     staging_python: ClusterPath | None = Field(
         default=None,
         description="Python 3 on the cluster that brings data, for example of an environment with fsspec; the node's "
-        "own when not given.",
+        "own when not given. One that is not there is an error, and nothing takes its place.",
     )
     staging_image: Annotated[str, AfterValidator(_image)] | None = Field(
         default=None, description="Image with a Python 3 that brings data, instead of the node's own: a .sqsh path."

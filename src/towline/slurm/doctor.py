@@ -169,7 +169,9 @@ def parse_room(text: str) -> Room | None:
     return Room(found[5], found[1] == "yes", numbers[0], numbers[1], found[4])
 
 
-def doctor_call(root: str, probe: str, role: Role, partition: str, options: Sequence[str], setup: str = "") -> Call:
+def doctor_call(
+    root: str, probe: str, role: Role, partition: str, options: Sequence[str], setup: str = "", python: str = ""
+) -> Call:
     """Ask a login host for everything in one round trip; read the answer with `parse_answer`.
 
     Args:
@@ -179,8 +181,11 @@ def doctor_call(root: str, probe: str, role: Role, partition: str, options: Sequ
         partition: where a job would go; empty for the site's choice.
         options: sbatch's options that any job would have.
         setup: the profile's shell line.
+        python: the Python that is to ask sources of data; empty for the host's own.
     """
     files: dict[str, bytes | Path] = {"setup": f"{setup}\n".encode()} if setup.strip() else {}
+    if python:
+        files["python"] = python.encode()
     return Call("doctor", script("doctor"), (SINFO_FORMAT, root, probe, role, partition or "-", *options), files)
 
 

@@ -62,7 +62,7 @@ class Problem:
 
     Attributes:
         kind: `credentials`, `not-found`, `network`, `space`, `changed`, `damaged`, `names`, `tool`, `stopped`,
-            `no-python` or `other`.
+            `no-python`, `staging-python` (the one that the profile names) or `other`.
         why: the source's own words, or what is known.
         fix: what to do.
     """
@@ -211,7 +211,15 @@ def _unasked(answer: Answer, uri: str, error: str) -> Problem:
         return problem_of(kind, text, uri)
     if answer.has("inputs") and any(True for _ in answer.all("inputs", "said")):
         return Problem("other", answer.all("inputs", "said")[-1], "Look at the login host's Python.")
-    return Problem("no-python", "there is no Python 3.6 on the login host to ask with", _NO_PYTHON)
+    return _lacking(answer.fact("inputs", "no-python"), "the login host", " to ask with")
+
+
+def _lacking(python: str, where: str, what_for: str = "") -> Problem:
+    """There is no Python: the one that the profile names, or any."""
+    if not python:
+        return Problem("no-python", f"there is no Python 3.6 on {where}{what_for}", _NO_PYTHON)
+    why = f"`staging_python` names {python}, which is not there on {where}, or is no Python 3.6 or later"
+    return Problem("staging-python", why, "Correct `staging_python`, or leave it out for the host's own Python.")
 
 
 _NO_PYTHON = "Set `staging_python` to one, or `staging_image` to an image that has it."
@@ -256,7 +264,8 @@ def failure_of(found: Preparation) -> Problem | None:
         why = f"its job {found.slurm_id} was ended before it was done; what it has brought stays"
         return Problem("stopped", why, "Run it again: it goes on; more `staging_time` or `import_memory` may help.")
     if stage == "no-python":
-        return Problem("no-python", f"there is no Python 3.6 on {end.get('host', 'the node')}", _NO_PYTHON)
+        where = "`staging_image`" if end.get("container") else end.get("host", "the node")
+        return _lacking(end.get("python", ""), where)
     said = next((match for line in reversed(found.log) if (match := _ERROR.match(line))), None)
     if said:
         return problem_of(said[1], said[2], found.reference)

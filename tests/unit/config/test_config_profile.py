@@ -117,3 +117,13 @@ def test_a_path_map_is_a_list_in_files_and_separated_by_commas_in_the_environmen
     pairs = ("/scratch:/mnt/scratch", "/home:/export/home")
     assert profile(transfer_host="dtn", path_map=list(pairs)).path_map == pairs
     assert profile(transfer_host="dtn", path_map=", ".join(pairs)).path_map == pairs
+
+
+@pytest.mark.parametrize("setting", ["image_cache", "data_cache"])
+@pytest.mark.parametrize(
+    "path", ["/a b", "/a'b", '/a"b', "/a\\b", "/a\tb", "/a;b", "/a$b", "/a`b", "/ü", "/a%b", "/a:b"]
+)
+def test_places_of_jobs_are_paths_that_slurm_takes(setting: str, path: str) -> None:
+    """Jobs that make images and copies have their logs there: the path stands in their `#SBATCH` lines."""
+    with pytest.raises(ValidationError, match=setting):
+        profile(**{setting: path})

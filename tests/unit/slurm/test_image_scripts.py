@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,34 @@ def test_a_use_by_another_user_is_told_until_its_job_is_gone(slurm: Slurm, tmp_p
     assert len(used(1, f"{os.getuid()} train-abc-a2\\n")) == 1
     assert used(2, "4711 train-abc-a2\\n") == ()
     assert used(3, f"{os.getuid()} train-abcd-a1\\n") == ()
+
+
+@pytest.mark.parametrize(
+    ("signs", "queued", "days", "users"),
+    [
+        ((), False, 0, ("j1",)),  # on its way to Slurm
+        ((), False, 2, ()),  # its client never came that far
+        (("submit",), True, 0, ("j1",)),
+        (("submit", "claim", "end"), False, 0, ()),
+        (("claim",), False, 0, ()),  # the answer to its submission was lost
+        (("../../cancelled",), False, 0, ()),
+    ],
+)
+def test_an_image_is_in_use_until_its_jobs_are_over(
+    slurm: Slurm, tmp_path: Path, signs: tuple[str, ...], queued: bool, days: int, users: tuple[str, ...]
+) -> None:
+    cache, job = tmp_path / "cache", tmp_path / "root" / "jobs" / "j1"
+    cache.mkdir()
+    (cache / f"{NAME}.sqsh").write_bytes(SQUASHFS)
+    (job / "script").mkdir(parents=True)
+    (job / "attempts" / "1").mkdir(parents=True)
+    (job / "script" / "images").write_text(f"r/demo:1 {cache}/{NAME}.sqsh\n")
+    (job / "job.json").write_text("{}")
+    then = time.time() - days * 86400
+    os.utime(job / "job.json", (then, then))
+    for sign in signs:
+        (job / "attempts" / "1" / sign).write_text("41\n")
+    if queued:
+        (slurm.bin / "squeue").write_text("#!/bin/sh\necho train-j1-a1\n")
+    ran = slurm.run(images_call(str(tmp_path / "root"), str(cache)), tmp_path / "call")
+    assert [image.jobs for image in parse_images(ran.out)] == [users]

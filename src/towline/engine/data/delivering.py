@@ -118,7 +118,7 @@ def _making(session: Session, record: JobRecord, spec: JobSpec, secrets: Mapping
     access = access_of(spec, profile, secrets)
     lines = "".join(f"{shared_path(uri) or uri}\n{path}\n" for path, uri in spec.outputs.items())
     tasks = "".join(f"{task}\n" for task in sorted(parse_tasks(spec.array or "")))
-    python = f"deliver_python={shlex.quote(profile.staging_python or '')}\n"
+    python = f"deliver_python={shlex.quote(_python(profile))}\n"
     return preparing.Making(
         kind="deliver",
         place=_place(record),
@@ -138,6 +138,11 @@ def _making(session: Session, record: JobRecord, spec: JobSpec, secrets: Mapping
         account=spec.account,
         after=f"afterany:{record.last.slurm_id}",
     )
+
+
+def _python(profile: ClusterProfile) -> str:
+    """The Python that takes results away; empty for the node's own. One of `staging_image` is in there alone."""
+    return "" if profile.staging_image else profile.staging_python or ""
 
 
 def _place(record: JobRecord) -> str:

@@ -9,6 +9,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.data.program import program
 from towline.engine.outcomes import check_ending, last_words
 from towline.engine.planning.beforehand import AS_IT_IS, Staged
+from towline.engine.planning.rendering import is_below
 from towline.engine.session import Session
 from towline.launch.files import secrets_file
 from towline.models.errors import RemoteFault
@@ -31,13 +32,21 @@ from towline.storage.remote import (
     secrets_of,
 )
 
-_SURE = frozenset({"credentials", "not-found", "names"})
-"""What a source says that will not be otherwise when a job asks it."""
+_SAID = frozenset({"credentials", "not-found", "names"})
+"""What a source says that will not be otherwise when a job asks it with the same keys."""
+_SURE = _SAID | {"staging-python"}
+"""What a job would come to as well."""
 
 
 def place_of(profile: ClusterProfile) -> str:
     """The directory of staged copies."""
     return profile.data_cache or f"{profile.root}/staged"
+
+
+def asking_python(profile: ClusterProfile) -> str:
+    """The Python that a login host asks sources with; empty for its own, where it does not see the one of the nodes."""
+    python = profile.staging_python or ""
+    return "" if profile.staging_image or is_below(python, profile.unseen) else python
 
 
 def access_of(spec: JobSpec, profile: ClusterProfile, secrets: Mapping[str, Secret]) -> Access:
@@ -121,7 +130,7 @@ async def find(session: Session, uris: Sequence[str], access: Access) -> tuple[F
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
     """
     profile = session.profile
-    call = find_call(place_of(profile), uris, program(), profile.staging_python or "", access, profile.setup)
+    call = find_call(place_of(profile), uris, program(), asking_python(profile), access, profile.setup)
     outcome = await session.call(call)
     check_ending(outcome, "looking for the job's data")
     if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):
@@ -136,7 +145,7 @@ async def find(session: Session, uris: Sequence[str], access: Access) -> tuple[F
 def with_keys_to_come(uri: str, found: Found, spec: JobSpec, secrets: Mapping[str, Secret]) -> Found:
     """What a source says to somebody without keys is not its last word when the job has some that are not known yet."""
     missing = [name for name in secrets_of([uri]) if name in spec.secrets and name not in secrets]
-    if not missing or not found.problem or found.problem.kind not in _SURE:
+    if not missing or not found.problem or found.problem.kind not in _SAID:
         return found
     why = f"{found.problem.why}; it is asked again with {' and '.join(missing)}"
     return replace(found, problem=Problem("other", why, found.problem.fix))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from towline.config.profile import ClusterProfile
 from towline.container.reference import pyxis_form
+from towline.engine.data.preparing import asking_python
 from towline.engine.doctor.facts import Facts, Here, KeyFile, Login
 from towline.engine.doctor.scheduler import gpu_styles
 from towline.engine.reaching import access_of, open_remote
@@ -140,7 +141,9 @@ async def _login(profile: ClusterProfile, host: str, probe: str, role: Role, ope
     if login.config_error:
         return login
     partition = ",".join(profile.partition)
-    call = doctor_call(profile.root, probe, role, partition, job_options(profile), profile.setup)
+    call = doctor_call(
+        profile.root, probe, role, partition, job_options(profile), profile.setup, asking_python(profile)
+    )
     outcome, channel = await _look(profile, host, call, opener)
     if isinstance(outcome, Outcome) and outcome.ending is Ending.DONE:
         answer = parse_answer(outcome.stdout.decode("utf-8", "replace"))

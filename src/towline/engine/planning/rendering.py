@@ -78,7 +78,9 @@ class Draft:
         made = {*self.coming, *([self.code.place] if self.code else [])}
         named = (Image.parse(image).path for image in self.spec.images)
         ready = (image.path for image in self.prepared.images if image.ready)
-        paths = dict.fromkeys([*ready, *filter(None, named), *(mount.source for mount in self.spec.mounts)])
+        sender = [self.profile.staging_python] if self.spec.outputs and not self.profile.staging_image else []
+        mounted = (mount.source for mount in self.spec.mounts)
+        paths = dict.fromkeys(filter(None, [*ready, *named, *mounted, *sender]))
         return tuple(path for path in paths if path not in made and not is_below(path, (self.directory,)))
 
 

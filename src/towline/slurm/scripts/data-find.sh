@@ -1,6 +1,6 @@
 #!/bin/sh
 # data-find.sh PLACE PYTHON: what is staged of each line `STEM URI` of ./inputs, and what its source has now. ./stager is the
-# program that asks, ./variables and ./secrets (sh text) are its environment; PYTHON is tried first, if it is given.
+# program that asks, ./variables and ./secrets (sh text) are its environment; PYTHON is the one to ask with; empty for the host's own.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/space.sh
@@ -39,7 +39,7 @@ if find_python "$2"; then
     (now) 2>./ask.err | sed 's/^/>now /'
     tail -n 3 ./ask.err | sed 's/^/>said /'
 else
-    echo '>no-python'
+    printf '>no-python %s\n' "$2"
 fi
 printf '@query 0 space - -\n'
 space "$tl_within" | sed 's/^/>/'

@@ -18,6 +18,8 @@ place=${TOWLINE_JOB_DIR%/imports/*}
 data_uri='' data_name='' data_version='' data_tools='' data_python='' data_notes='' data_setup=''
 # shellcheck source=/dev/null
 . "$TOWLINE_JOB_DIR/script/data"
+container=''
+[ "$#" -eq 0 ] || container=yes
 secrets=$TOWLINE_JOB_DIR/script/secrets-$TOWLINE_ATTEMPT
 # Beside what it becomes, so that renaming is all that is left to do; no name begins with a dot.
 part=$place/.$data_name.$SLURM_JOB_ID.part
@@ -27,7 +29,7 @@ fail() {
     [ ! -f "$here/log" ] || cat "$here/log" >&2
     rm -f "$secrets"
     rmdir "$part/partial" "$part" 2>/dev/null
-    put end "code=$2" "stage=$1" "place=$(room "$place") $place" "host=$(uname -n)"
+    put end "code=$2" "stage=$1" "place=$(room "$place") $place" "host=$(uname -n)" "python=$data_python" "container=$container"
     exit "$failed"
 }
 
@@ -60,6 +62,14 @@ bring() {
     )
 }
 
+# lacks_python COMMAND…: whether the container has no such Python; asked after a failure only, for it starts one more.
+lacks_python() {
+    [ "$#" -gt 0 ] || return 1
+    # shellcheck disable=SC2016  # expanded in the container
+    bring "$@" sh -c 'command -v "$1" >/dev/null || exit 88' sh "$tl_python" </dev/null >/dev/null 2>&1
+    [ "$?" -eq 88 ]
+}
+
 keep() {
     { printf '%s' "$data_notes" && cat "$part/facts" && printf 'made=%s\nslurm=%s\n' "$(date +%s)" "$SLURM_JOB_ID"; } >"$part/.note" &&
         rm -f "$part/facts" && mv -f "$part/.note" "$part/note" && mv -T "$part" "$place/$data_name"
@@ -85,8 +95,10 @@ if [ "$#" -gt 0 ]; then
 else
     find_python "$data_python" || fail no-python 127
 fi
-run bring "$@" "$tl_python" "$TOWLINE_JOB_DIR/script/stager" bring "$data_uri" "$part" "$data_version" "$here/progress" "$data_tools" ||
+if ! run bring "$@" "$tl_python" "$TOWLINE_JOB_DIR/script/stager" bring "$data_uri" "$part" "$data_version" "$here/progress" "$data_tools"; then
+    ! lacks_python "$@" || fail no-python 127
     fail bring "$code"
+fi
 put stage keep
 keep 2>>"$here/log" || fail keep 1
 rm -f "$secrets"

@@ -24,7 +24,7 @@ tasks=$TOWLINE_JOB_DIR/script/tasks
 fail() {
     [ ! -f "$here/log" ] || cat "$here/log" >&2
     rm -f "$secrets"
-    put end "code=$2" "stage=$1" "host=$(uname -n)"
+    put end "code=$2" "stage=$1" "host=$(uname -n)" "python=$deliver_python"
     exit "$failed"
 }
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # doctor.sh SINFO_FORMAT ROOT PROBE ROLE PARTITION OPTIONS…: all that one login host can tell in one round trip.
 # PROBE is the name of a file: ROLE `write` makes it in the root, `look` says whether it is there, `remove` only
-# takes it away. PARTITION may be `-`. OPTIONS are sbatch's, for asking whether it would take a job.
+# takes it away. PARTITION may be `-`. OPTIONS are sbatch's, for asking whether it would take a job. ./python names the Python
+# that is to ask sources of data; without that file it is the host's own.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
@@ -108,7 +109,7 @@ enroot_facts() {
 
 # What brings data from elsewhere needs one, here to ask the sources.
 python_facts() {
-    find_python '' || return 0
+    find_python "$(cat ./python 2>/dev/null)" || return 0
     printf '@fact python\n>version %s\n' "$("$tl_python" -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null </dev/null)"
 }
 

@@ -33,11 +33,17 @@ own_use() {
                     }
                 }
             }' | while read -r tl_used tl_by tl_is; do
-        if [ "$tl_is" = over ] && ! ls "$1/jobs/$tl_by/attempts"/*/submit "$1/jobs/$tl_by/cancelled" >/dev/null 2>&1; then
-            tl_is=alive # on its way to Slurm
-        fi
+        [ "$tl_is" = alive ] || ! is_on_its_way "$1/jobs/$tl_by" || tl_is=alive
         printf '%s %s %s %s\n' "$tl_used" "$tl_by" "$tl_is" "$(stat -c %Y "$1/jobs/$tl_by/job.json" 2>/dev/null)"
     done
+}
+
+# is_on_its_way JOB_DIR: Slurm has never had the job, and its client may still be at it; after a day that is none any more.
+is_on_its_way() {
+    for tl_sign in "$1/attempts"/*/submit "$1/attempts"/*/claim "$1/cancelled"; do
+        [ ! -e "$tl_sign" ] || return 1
+    done
+    [ -z "$(find "$1/job.json" -mmin +1440 2>/dev/null)" ]
 }
 
 # others_use CACHE: the same for jobs of others, who stand in place of the job. Where Slurm hides their jobs, what they used

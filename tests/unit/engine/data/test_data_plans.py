@@ -37,7 +37,7 @@ def test_else_a_job_makes_one(there: tuple[Copy, ...]) -> None:
     assert check.evidence.endswith("before this one starts: 3 files, 2.0 KiB")
 
 
-@pytest.mark.parametrize("kind", ["credentials", "not-found", "names"])
+@pytest.mark.parametrize("kind", ["credentials", "not-found", "names", "staging-python"])
 def test_what_the_source_refuses_for_good_is_refused(kind: str) -> None:
     """Although there is a copy: of whom it is for may have changed."""
     found = Found(1000, (copy(),), problem=problem_of(kind, "the server answers 403", URI))
@@ -84,8 +84,8 @@ def test_only_the_keys_of_the_datas_own_sources_go_along() -> None:
     assert "value-of" not in repr(access)
 
 
-def ended(*log: str, stage: str = "bring") -> Preparation:
-    end = {"code": "1", "stage": stage, "host": "cpu1"}
+def ended(*log: str, stage: str = "bring", **more: str) -> Preparation:
+    end = {"code": "1", "stage": stage, "host": "cpu1", **more}
     return Preparation(number=1, slurm_id="41", state="ended", end=end, log=log, reference=URI)
 
 
@@ -96,6 +96,18 @@ def ended(*log: str, stage: str = "bring") -> Preparation:
         (ended("[ERROR] credentials: 403"), "credentials", "403", "--secret ACCESS_KEY"),
         (ended("[ERROR] space: 5 bytes are needed"), "space", "5 bytes", "data_cache"),
         (ended(stage="no-python"), "no-python", "cpu1", "staging_python"),
+        (
+            ended(stage="no-python", python="/x/python"),
+            "staging-python",
+            "/x/python, which is not there on cpu1",
+            "staging_python",
+        ),
+        (
+            ended(stage="no-python", python="/x/python", container="yes"),
+            "staging-python",
+            "/x/python, which is not there on `staging_image`",
+            "staging_python",
+        ),
         (ended("mkdir: No space left on device", stage="space"), "space", "No space left", "data_cache"),
         (ended("Traceback", "KeyError: 'x'"), "other", "KeyError", "again"),
         (ended(stage="stopped"), "stopped", "what it has brought stays", "goes on"),
