@@ -6,7 +6,7 @@ import time
 
 from harness.chaos.healing.play import Play, until
 from harness.chaos.healing.table import Table
-from harness.chaos.healing.words import NCCL, ONE_MINUTE, RESUMES, TRACEBACK
+from harness.chaos.healing.words import NCCL, ONE_MINUTE, RESUMES, STARVES, TRACEBACK
 
 TABLE = Table()
 row = TABLE.row
@@ -51,6 +51,30 @@ def _walltime_end(play: Play) -> None:
 @row("out of memory in a step", "failed", (1,), ("memory",), needs_cgroups=True)
 def _memory(play: Play) -> None:
     play.submit("--memory", "100M", command="tail -c 400M /dev/zero | tail")
+
+
+def _starve(play: Play, victim: str) -> None:
+    """Have something fill the memory of the batch step, and the kernel end `victim` of what runs there."""
+    node = play.hosts()[0]
+    play.lab.run_on(node, ["sh", "-c", STARVES, "sh", play.slurm_id(), victim], check=True)
+
+
+@row("out of memory in the batch step: the kernel ends the script", "failed", (1,), ("memory",), needs_cgroups=True)
+def _memory_of_script(play: Play) -> None:
+    play.submit("--memory", "100M")
+    _starve(play, "sh")
+
+
+@row("out of memory in the batch step: the kernel ends srun", "failed", (1,), ("memory",), needs_cgroups=True)
+def _memory_of_srun(play: Play) -> None:
+    play.submit("--memory", "100M")
+    _starve(play, "srun")
+
+
+@row("out of memory in the batch step, and the command is done all the same", attempts=(1,), needs_cgroups=True)
+def _memory_beside(play: Play) -> None:
+    play.submit("--memory", "100M", first=12)
+    _starve(play, "tail")
 
 
 @row("a user's exception", "failed", (1,), ("user",), short=True)

@@ -10,3 +10,12 @@ RESUMES = (
     f"{TICK}; while :; do sleep 0.2; done"
 )
 ONE_MINUTE = ("--time", "1m", "--grace", "5s")
+STARVES = (
+    "g=$(echo /sys/fs/cgroup/memory/slurm_*/uid_*/job_$1/step_batch/task_0); "
+    'for p in $(cat "$g/cgroup.procs"); do '
+    '[ "$(cat "/proc/$p/comm")" != "$2" ] || echo 1000 >"/proc/$p/oom_score_adj"; '
+    "done; "
+    'echo $$ >"$g/cgroup.procs"; head -c 400M /dev/zero | timeout 20 tail >/dev/null; exit 0'
+)
+"""On the node of job `$1`, as root: joins its batch step and needs four times its memory; of what is there the kernel
+then ends what is called `$2` first."""

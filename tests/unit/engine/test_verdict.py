@@ -52,6 +52,7 @@ GOING = files()
         (Evidence(DONE, None, accounted("TIMEOUT")), JobState.SUCCEEDED, 0, "job"),
         (Evidence(DONE, queue("NODE_FAIL")), JobState.SUCCEEDED, 0, "job"),
         (Evidence(DONE, queue("PREEMPTED")), JobState.SUCCEEDED, 0, "job"),
+        (Evidence(DONE, None, accounted("OUT_OF_MEMORY", "0:125")), JobState.SUCCEEDED, 0, "job"),
         (Evidence(DONE, queue("CANCELLED")), JobState.CANCELLED, 0, "job"),
         (Evidence(DONE, queue("FAILED")), JobState.FAILED, 0, "job"),
         (Evidence(RAN, queue("TIMEOUT")), JobState.FAILED, 7, "job"),

@@ -27,9 +27,10 @@ GRACE_SECONDS = 300.0
 _LAUNCH_FAILED = 53
 """The "signal" that slurmd reports when it could not start a batch script, for example for want of a log directory."""
 
-_AFTER_ALL = frozenset({"TIMEOUT", "DEADLINE", "NODE_FAIL", "PREEMPTED"})
+_AFTER_ALL = frozenset({"TIMEOUT", "DEADLINE", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"})
 """Slurm's words for what may befall an allocation when the command is done, until slurmctld hears of the script's end.
-One that was away says TIMEOUT of a job that outlasted its walltime meanwhile, even if its script had ended with 0."""
+One that was away says TIMEOUT of a job that outlasted its walltime meanwhile, even if its script had ended with 0.
+OUT_OF_MEMORY says that the kernel has ended some process of the batch step, whatever became of the command."""
 
 
 @dataclass(frozen=True)
