@@ -83,6 +83,38 @@ def test_a_command_that_is_told_to_stop_can_save(sdk: SlurmSDK, lab: Lab) -> Non
     assert "not reached" not in sdk.get_job_logs(job.id)
 
 
+NGCSDK = """
+import os
+class Client:
+    def __init__(self, api_key=None):
+        self.registry = self.model = self
+    def configure(self, api_key=None, org_name=None, team_name=None):
+        self.told = [len(api_key), org_name, team_name]
+    def download_version(self, target, destination="."):
+        os.makedirs(destination + "/net_v1.0")
+        with open(destination + "/net_v1.0/net.pth", "w") as file:
+            print(*self.told, target, file=file)
+"""
+
+
+def test_a_model_of_ngc_comes_by_the_module_of_the_image_or_is_refused_before(
+    sdk: SlurmSDK, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NGC_KEY", "nvapi-sesame")
+    specs = {"model": "ngc://nvidia/tao/net:1.0"}
+    text = build_entrypoint(command="cat $(cut -d '\"' -f 2 {config_path})", specs=specs)
+    with pytest.raises(PlanRefused, match=r"python\.sqsh holds neither the Python module ngcsdk nor the program ngc"):
+        sdk.create_job(IMAGE, text["command"], gpu_count=0)
+    place = f"{BASE}-packages"
+    script = f"mkdir -p {place}/ngcsdk && cat >{place}/ngcsdk/__init__.py"
+    lab.run_on("login1", ["sh", "-c", script], user="alice", stdin=NGCSDK, check=True)
+    job = sdk.create_job(IMAGE, text["command"], gpu_count=0, mounts=[f"{place}:/usr/lib/python3/dist-packages:ro"])
+    assert ended(sdk, job.id) == "Complete", sdk.get_job_logs(job.id)
+    logs = sdk.get_job_logs(job.id)
+    assert "12 nvidia tao nvidia/tao/net:1.0\n" in logs
+    assert "sesame" not in logs
+
+
 def test_an_image_without_python_is_refused_and_else_says_so_itself(sdk: SlurmSDK) -> None:
     busybox, text = "/lustre/images/busybox.sqsh", build_entrypoint(command="true")["command"]
     with pytest.raises(PlanRefused, match=r"busybox\.sqsh holds no Python, and the job's command needs one"):

@@ -29,6 +29,8 @@ BY_BASH = (
 
 NEEDS_PYTHON = "# towline: needs Python\n"
 """First line of shell text that cannot run in an image without Python; it is looked at before the job is sent."""
+NEEDS_NGC = "# towline: needs ngc\n"
+"""The line after that where the image has to hold the Python module `ngcsdk` or the program `ngc`, too."""
 
 
 def before_lines(root: str, job_id: str) -> str:

@@ -105,11 +105,13 @@ class RequiredPath:
         path: absolute path on the cluster.
         image: whether it must be a squashfs image that the user can read.
         python: whether that image must hold a Python.
+        ngc: whether it must hold what brings data of NGC, too.
     """
 
     path: str
     image: bool = False
     python: bool = False
+    ngc: bool = False
 
 
 def facts_call(setup: str = "") -> Call:
@@ -288,7 +290,7 @@ def _attempt(submission: Submission) -> tuple[str, ...]:
 
 
 def _required(paths: Sequence[RequiredPath]) -> bytes:
-    kinds = ("y" if path.python else "i" if path.image else "p" for path in paths)
+    kinds = ("n" if each.ngc else "y" if each.python else "i" if each.image else "p" for each in paths)
     return "".join(f"{kind} {_line(path.path)}\n" for kind, path in zip(kinds, paths, strict=True)).encode()
 
 

@@ -58,6 +58,7 @@ class Look:
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
         no_pythons: required images without the Python that the command needs.
+        no_ngcs: required images with nothing that brings data of NGC, which the command needs.
         room: the directory of jobs, or the nearest one that is there.
         space: what limits writing there.
         start: when the job would start; None when Slurm did not say.
@@ -70,6 +71,7 @@ class Look:
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
     no_pythons: tuple[str, ...] = ()
+    no_ngcs: tuple[str, ...] = ()
     room: Room | None = None
     space: Space | None = None
     start: Start | None = None
@@ -94,6 +96,7 @@ def parse_look(stdout: str) -> Look:
         unreadable=answer.all("required", "unreadable"),
         no_images=answer.all("required", "no-image"),
         no_pythons=answer.all("required", "no-python"),
+        no_ngcs=answer.all("required", "no-ngc"),
         room=parse_room(answer.fact("place", "room")),
         space=parse_space(space.out) if space else None,
         start=_start(test, answer) if test and test.ok else None,

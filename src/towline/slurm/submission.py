@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
@@ -69,6 +70,7 @@ class SubmitAnswer:
         unreadable: required files that cannot be read.
         no_images: required images that are no squashfs files.
         no_pythons: required images without the Python that the command needs.
+        no_ngcs: required images with nothing that brings data of NGC, which the command needs.
         space: what limits writing where it failed for lack of room; None for any other end.
         why: why no further attempt is due (SPENT).
         excluded: nodes that a further attempt leaves out.
@@ -83,6 +85,7 @@ class SubmitAnswer:
     unreadable: tuple[str, ...] = ()
     no_images: tuple[str, ...] = ()
     no_pythons: tuple[str, ...] = ()
+    no_ngcs: tuple[str, ...] = ()
     space: Space | None = None
     why: str = ""
     excluded: str = ""
@@ -104,6 +107,7 @@ def parse_submission(exit_code: int, stdout: str, stderr: str) -> SubmitAnswer:
         unreadable=_listed(stdout, "unreadable "),
         no_images=_listed(stdout, "no-image "),
         no_pythons=_listed(stdout, "no-python "),
+        no_ngcs=_listed(stdout, "no-ngc "),
         space=parse_space(stdout) if ending is ScriptExit.NO_SPACE else None,
         why=_value(stdout, "why"),
         excluded=_value(stdout, "exclude"),
@@ -190,18 +194,25 @@ _ERRORS: dict[ScriptExit | None, tuple[type[TowlineError], str, str]] = {
 }
 
 
-NO_PYTHON = "holds no Python, and the job's command needs one"
-TAKE_PYTHON = "Take an image that has Python 3.8 or later."
+def lacking_error(no_pythons: Sequence[str], no_ngcs: Sequence[str]) -> tuple[str, str] | None:
+    """What images lack that the command needs, and what to do; None when they lack nothing."""
+    if no_pythons:
+        words = f"{' and '.join(no_pythons)} holds no Python, and the job's command needs one"
+        return words, "Take an image that has Python 3.8 or later."
+    if no_ngcs:
+        words = f"{' and '.join(no_ngcs)} holds neither the Python module ngcsdk nor the program ngc"
+        return f"{words}, and the job's command brings data of ngc:// with one of them", (
+            "Take an image that has one, or bring the model to the cluster once and name its path."
+        )
+    return None
 
 
 def _paths_error(answer: SubmitAnswer) -> TowlineError:
     lines = [f"{path} does not exist on the cluster, or cannot be reached there" for path in answer.missing]
     lines += [f"{path} is not a file that you can read" for path in answer.unreadable]
     lines += [f"{path} is not a squashfs image" for path in answer.no_images]
-    if not lines:
-        return PlanRefused(
-            f"{' and '.join(answer.no_pythons)} {NO_PYTHON}; nothing was changed on the cluster", fix=TAKE_PYTHON
-        )
+    if not lines and (lacking := lacking_error(answer.no_pythons, answer.no_ngcs)):
+        return PlanRefused(f"{lacking[0]}; nothing was changed on the cluster", fix=lacking[1])
     return PlanRefused(
         "paths that the job needs are missing on the cluster; nothing was changed there",
         why="\n".join(lines),

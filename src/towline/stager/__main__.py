@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import List, Mapping, Sequence
 
-from towline.stager import others
+from towline.stager import ngc, others
 from towline.stager.bring import Bringing, Meter, line_of, replace
 from towline.stager.problems import Problem, of_system
 from towline.stager.send import destinations, send_all
@@ -79,7 +79,7 @@ def bring(
     else:
         replace(os.path.join(folder, "manifest"), "".join(line_of(each) + "\n" for each in sorted(found.entries)))
     told = facts_of(found)
-    if version != "-" and isinstance(source, (others.FileSystem, others.Tool)):
+    if version != "-" and isinstance(source, (others.FileSystem, others.Tool, ngc.Model)):
         told[0] = "version={}".format(version)  # these see no checksums, by which the one who asked has named it
     with open(os.path.join(folder, "facts"), "w") as file:
         file.write("".join(line + "\n" for line in told))

@@ -4,6 +4,7 @@ import importlib
 import os
 import shutil
 import subprocess
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from towline.stager.problems import Problem
@@ -106,15 +107,13 @@ TOOLS = {
     "rclone": ("s3", "gs"),
     "gcloud": ("gs",),
     "hf": ("hf", "hf_model", "hf_dataset"),
-    "ngc": ("ngc",),
 }
-"""Each tool with the schemes that it is used for."""
+"""Each tool with the schemes that it is used for. That of NGC is in `towline.stager.ngc`."""
 
 
 def tool_for(scheme: str, wanted: Sequence[str]) -> str:
-    """The tool that brings data of that scheme: the first of the wanted ones that can, or the only one there is."""
-    own = [tool for tool in wanted if scheme in TOOLS.get(tool, ())]
-    return own[0] if own else "ngc" if scheme == "ngc" else ""
+    """The tool that brings data of that scheme: the first of the wanted ones that can; empty for none."""
+    return next((tool for tool in wanted if scheme in TOOLS.get(tool, ())), "")
 
 
 class Tool(Source):
@@ -141,24 +140,48 @@ class Tool(Source):
                 os.rmdir(target)
             argv[argv.index("sync")] = "cp"
             self._run(argv, extra)
-        if os.path.isfile(target):
-            return Found("file", [_entry(target, "")])
-        entries = _walked(target)
-        if not entries:
-            raise Problem("not-found", "{}: `{}` brought nothing".format(self._uri, self._tool))
-        return Found("directory", entries)
+        return brought(target, self._uri, self._tool)
 
     def _run(self, argv: Sequence[str], extra: Mapping[str, str]) -> None:
-        env = dict(self._env, **extra)
-        try:
-            done = subprocess.run(
-                argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
-        except OSError as error:
-            raise Problem("tool", "`{}` cannot be run: {}".format(self._tool, error.strerror)) from None
-        if done.returncode:
-            said = done.stdout.decode("utf-8", "replace").strip().splitlines()
-            raise Problem("other", "`{}` failed with {}: {}".format(self._tool, done.returncode, (said or [""])[-1]))
+        run(self._tool, argv, dict(self._env, **extra))
+
+
+def run(
+    tool: str, argv: Sequence[str], env: Mapping[str, str], kinds: Mapping[int, str] = MappingProxyType({})
+) -> None:
+    """Run a tool to its end.
+
+    Args:
+        tool: its name, for people.
+        argv: its command line.
+        env: its environment.
+        kinds: kinds of problems by exit code; `other` for those that are not named.
+
+    Raises:
+        Problem: it cannot be run, or has failed; with the last line that it printed.
+    """
+    try:
+        done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        raise Problem("tool", "`{}` cannot be run: {}".format(tool, error.strerror)) from None
+    if done.returncode:
+        said = (done.stdout.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
+        words = "`{}` failed with {}: {}".format(tool, done.returncode, said)
+        raise Problem(kinds.get(done.returncode, "other"), words)
+
+
+def brought(target: str, uri: str, tool: str) -> Found:
+    """What a tool has brought.
+
+    Raises:
+        Problem: nothing.
+    """
+    if os.path.isfile(target):
+        return Found("file", [_entry(target, "")])
+    entries = _walked(target)
+    if not entries:
+        raise Problem("not-found", "{}: `{}` brought nothing".format(uri, tool))
+    return Found("directory", entries)
 
 
 def command(tool: str, uri: str, target: str, env: Mapping[str, str]) -> Tuple[List[str], Dict[str, str]]:
@@ -179,26 +202,12 @@ def command(tool: str, uri: str, target: str, env: Mapping[str, str]) -> Tuple[L
         return ["rclone", "copyto", "--checksum", "towline:" + rest, target], dict(own, **remote)
     if tool == "gcloud":
         return ["gcloud", "storage", "rsync", "--recursive", uri, target], {}
-    if tool == "hf":
-        from towline.stager.hub import parse
+    from towline.stager.hub import parse
 
-        kind, repo, revision, path = parse(uri)
-        only = ["--include", path + "*"] if path else []
-        return [
-            "hf",
-            "download",
-            repo,
-            "--repo-type",
-            kind[:-1],
-            "--revision",
-            revision,
-            "--local-dir",
-            target,
-            *only,
-        ], {}
-    key = {"NGC_CLI_API_KEY": env.get("NGC_KEY", "") or env.get("NGC_API_KEY", "")}
-    fresh = {name: value for name, value in key.items() if value and not env.get(name)}
-    return ["ngc", "registry", "model", "download-version", rest, "--dest", target], fresh
+    kind, repo, revision, path = parse(uri)
+    only = ["--include", path + "*"] if path else []
+    where = ["--repo-type", kind[:-1], "--revision", revision, "--local-dir", target]
+    return ["hf", "download", repo, *where, *only], {}
 
 
 def _walked(target: str) -> List[Entry]:

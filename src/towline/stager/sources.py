@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Mapping, Sequence
 
-from towline.stager import others
+from towline.stager import ngc, others
 from towline.stager.hub import Hub
 from towline.stager.problems import Problem
 from towline.stager.s3 import S3
@@ -22,6 +22,8 @@ def source_of(uri: str, tools: Sequence[str], env: Mapping[str, str]) -> Source:
     tool = others.tool_for(scheme, tools)
     if tool:
         return others.Tool(uri, tool, env)
+    if scheme == "ngc":
+        return ngc.Model(uri, env, by_program="ngc" in tools)
     if "fsspec" in tools and scheme in ("s3", "gs", "hf"):
         if not others.has_fsspec():
             raise Problem("tool", "{}: there is no fsspec for {} (`staging_python`)".format(uri, sys.executable))

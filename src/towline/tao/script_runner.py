@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from towline.engine.data.program import program
-from towline.launch.conventions import NEEDS_PYTHON
+from towline.launch.conventions import NEEDS_NGC, NEEDS_PYTHON
 from towline.launch.quoting import quote
+from towline.runner.modes import wanted
 from towline.tao.entrypoint import Asked, described
 
 _BOOT = """\
@@ -36,8 +37,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 """Starts the runner. Python runs it by itself (`-I`): a file `json.py` in the working directory is none of its own."""
 
-_HEAD = f"""\
-{NEEDS_PYTHON}# Made by towline.tao.script_runner.build_entrypoint; the end holds a program and what it is to do.
+_HEAD = """\
+# Made by towline.tao.script_runner.build_entrypoint; the end holds a program and what it is to do.
 for tl_python in python3 python ''; do
     if [ -z "$tl_python" ]; then
         echo 'towline: the command was not started: this image has no Python 3.8 or later (with zlib); use one that' \\
@@ -90,7 +91,8 @@ def build_entrypoint(
     )
     lines = [_packed(program("runner")), _packed(json.dumps(job._asdict(), allow_nan=False).encode())]
     mark = f"TOWLINE_{hashlib.sha256(''.join(lines).encode()).hexdigest()[:16]}"
-    text = f"{_HEAD}exec \"$tl_python\" -I -c {quote(_BOOT)} 3<<'{mark}'\n" + "\n".join([*lines, mark, ""])
+    needs = NEEDS_PYTHON + (NEEDS_NGC if any(each.uri.startswith("ngc://") for each in wanted(job)) else "")
+    text = f"{needs}{_HEAD}exec \"$tl_python\" -I -c {quote(_BOOT)} 3<<'{mark}'\n" + "\n".join([*lines, mark, ""])
     return {"command": text, "args_template": ""}
 
 

@@ -69,6 +69,7 @@ def verdicts(plan: Plan) -> dict[str, Verdict]:
         (">missing /i.sqsh\n", Verdict.FAILS, Verdict.OK),
         (">missing /data\n>no-image /i.sqsh\n", Verdict.FAILS, Verdict.FAILS),
         (">no-python /i.sqsh\n", Verdict.FAILS, Verdict.OK),
+        (">no-ngc /i.sqsh\n", Verdict.FAILS, Verdict.OK),
     ],
 )
 def test_a_look_gives_every_path_its_verdict(store: Store, required: str, image: Verdict, paths: Verdict) -> None:

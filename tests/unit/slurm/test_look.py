@@ -81,9 +81,9 @@ def test_nodes_as_they_are_now() -> None:
 
 
 def test_paths_and_space() -> None:
-    found = answer(required=">missing /a b\n>unreadable /c\n>no-image /d\n>no-python /e\n")
+    found = answer(required=">missing /a b\n>unreadable /c\n>no-image /d\n>no-python /e\n>no-ngc /f\n")
     assert (found.missing, found.unreadable, found.no_images) == (("/a b",), ("/c",), ("/d",))
-    assert found.no_pythons == ("/e",)
+    assert (found.no_pythons, found.no_ngcs) == (("/e",), ("/f",))
     assert found.room
     assert (found.room.free_kib, found.room.path) == (2048, "/lustre/me")
 

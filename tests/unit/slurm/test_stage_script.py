@@ -122,6 +122,35 @@ def test_an_image_without_python_is_refused_only_where_that_is_sure(
     assert site.root.exists() is not lacking
 
 
+@pytest.mark.parametrize(
+    ("listing", "lacking"),
+    [
+        ("a/usr/bin/python3.11\na/usr/lib/python3/dist-packages/ngcsdk\na/x\n", ""),
+        ("a/opt/ngc-cli/ngc\na/usr/bin/python3\na/x\n", ""),
+        ("a/usr/bin/python3\na/usr/bin/ngc-like\na/usr/lib/ngcsdk-4.37.0.dist-info\n", "ngc"),
+        ("a/usr/bin/sh\na/usr/local/bin/ngc\n", "python"),
+    ],
+)
+def test_an_image_that_could_not_bring_a_model_of_ngc_is_refused(
+    site: Site, tmp_path: Path, listing: str, lacking: str
+) -> None:
+    image = tmp_path / "i.sqsh"
+    image.write_bytes(b"hsqs\0\0")
+    program = site.slurm.bin / "unsquashfs"
+    program.write_text(f"#!/bin/sh\nprintf '{listing}'\n")
+    program.chmod(0o755)
+    answer = site.stage(RequiredPath(str(image), image=True, python=True, ngc=True))
+    assert (answer.no_pythons, answer.no_ngcs) == (
+        (str(image),) * (lacking == "python"),
+        (str(image),) * (lacking == "ngc"),
+    )
+    if lacking == "ngc":
+        error = submission_error(answer)
+        assert isinstance(error, PlanRefused)
+        assert f"{image} holds neither the Python module ngcsdk nor the program ngc" in str(error)
+        assert "bring the model to the cluster" in error.fix
+
+
 def test_all_missing_paths_are_named_before_anything_is_changed(site: Site, tmp_path: Path) -> None:
     there = tmp_path / "with  two blanks "
     there.mkdir()

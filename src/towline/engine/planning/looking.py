@@ -13,7 +13,7 @@ from towline.slurm.calls import look_call
 from towline.slurm.look import Look, parse_look
 from towline.slurm.refusals import RefusalKind
 from towline.slurm.space import amount
-from towline.slurm.submission import NO_PYTHON, TAKE_PYTHON, environment_error
+from towline.slurm.submission import environment_error, lacking_error
 
 
 async def looked_at(session: Session, plan: Plan) -> Plan:
@@ -52,8 +52,9 @@ def _judged(check: Check, plan: Plan, seen: Look) -> Check:
         *(f"{path} is not a file that you can read" for path in seen.unreadable if path in about),
         *(f"{path} is not a squashfs image" for path in seen.no_images if path in about),
     ]
-    if not wrong and (lacking := [path for path in seen.no_pythons if path in about]):
-        return Check(check.name, Verdict.FAILS, f"{' and '.join(lacking)} {NO_PYTHON}", TAKE_PYTHON)
+    lacking = lacking_error(*([path for path in paths if path in about] for paths in (seen.no_pythons, seen.no_ngcs)))
+    if not wrong and lacking:
+        return Check(check.name, Verdict.FAILS, *lacking)
     if wrong:
         return Check(check.name, Verdict.FAILS, "; ".join(wrong), "Correct the path, or make it there.")
     return Check(check.name, Verdict.OK, f"on the cluster: {', '.join(sorted(path for path in about if path))}")

@@ -20,7 +20,7 @@ from towline.engine.session import Session
 from towline.engine.submitting.intent import LOST, submission_of
 from towline.engine.submitting.presence import submitting
 from towline.engine.submitting.recovery import look_up, taken_over
-from towline.launch.conventions import NEEDS_PYTHON
+from towline.launch.conventions import NEEDS_NGC, NEEDS_PYTHON
 from towline.launch.files import SECRETS, secrets_file
 from towline.models.errors import ConfigError, OutcomeUnknown, SlurmUnavailable, TowlineError
 from towline.models.image import Image
@@ -96,7 +96,10 @@ def required_paths(plan: Plan) -> tuple[RequiredPath, ...]:
     """What must be on the cluster before the plan's job is sent there."""
     images = image_paths(plan)
     python = _needs_python_of_image(plan)
-    return tuple(RequiredPath(path, path in images, path in images and python) for path in plan.required_paths)
+    ngc = python and plan.spec.shell.startswith(f"{NEEDS_PYTHON}{NEEDS_NGC}")
+    return tuple(
+        RequiredPath(path, True, python, ngc) if path in images else RequiredPath(path) for path in plan.required_paths
+    )
 
 
 _PROGRAMS = ("/usr", "/opt", "/bin", "/sbin", "/home", "/root")
