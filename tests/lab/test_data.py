@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.data_site import GPU, KEYS, Site, own_site
-from tests.lab.faulty import as_alice
+from tests.lab.faulty import as_alice, fault
 from towline.lab import Lab
 from towline.lab.layout import WEB_PORT, WEB_TLS_PORT
 from towline.lab.process import until
@@ -184,3 +184,25 @@ def test_a_small_file_is_brought_by_the_job_itself_and_a_large_one_is_not(site: 
     refused = site.towline("plan", "--input", f"/set.tar={large_uri}", "--fetch", "/set.tar=in-job", *GPU, "--", "true")
     assert refused.code == 65
     assert "has 2.0 GiB, and its job's own nodes would wait" in refused.out
+
+
+def test_results_go_away_after_an_attempt_that_a_client_has_started(site: Site) -> None:
+    """What waited for the first attempt has found it failed, and is gone."""
+    line = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
+    command = f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{line}" >&2; exit 1; }}; echo on >"$TOWLINE_RESULTS_DIR/model"'
+    outputs = ("--output", f"model=s3://{site.store.bucket}/healed")
+    with fault(site.lab, "no-scontrol-on-nodes"), fault(site.lab, "no-submit-from-nodes"):
+        job = site.towline.submit(*KEYS, *GPU, *outputs, "--", "sh", "-c", command)
+        delivery = f"{site.towline.job(job)['directory']}/outputs/imports/all/attempts/1"
+        # Nobody looks at the job meanwhile, or it would go on.
+        as_alice(site.lab, f"for i in $(seq 100); do [ ! -e {delivery}/end ] || exit 0; sleep 0.3; done; exit 1")
+    assert site.towline("wait", job).code == 0
+    assert len(site.towline.job(job)["attempts"]) == 2
+
+    def told() -> str:
+        return site.towline("results", "--json", job).json["results"][0]["outputs"]
+
+    until(lambda: "were" in told(), 60, "the delivery")
+    assert "were taken to" in told()
+    assert site.store.get("healed") == b"on\n"
+    assert as_alice(site.lab, f"grep -rlF {site.store.secret} /lustre/alice/towline/jobs || true") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -99,3 +100,57 @@ def test_a_job_without_checkpoints_says_nothing_of_its_progress(desk: Desk) -> N
     desk.began(1)
     assert desk.again(2, "ambiguous", checkpoints="").exit is ScriptExit.OK
     assert not desk.decision(1).progress
+
+
+def delivery(desk: Desk, *, ended: bool) -> Path:
+    """The job that waits for the first attempt, to take its results away."""
+    own = desk.job / "outputs" / "imports" / "all"
+    (own / "attempts" / "1").mkdir(parents=True)
+    (own / "script").mkdir()
+    (own / "script" / "batch-1").write_text("#!/bin/sh\n#SBATCH --job-name=towline-deliver-1-a1\n")
+    (own / "attempts" / "1" / "submit").write_text("77\n")
+    if ended:
+        (own / "attempts" / "1" / "claim").write_text("77\n")
+        (own / "attempts" / "1" / "end").write_text("code=1\nstage=not-done\n")
+    return own
+
+
+def test_results_of_a_job_that_goes_on_under_another_id_are_taken_away_after_that(desk: Desk) -> None:
+    own = delivery(desk, ended=True)
+    (desk.job / "secrets").write_text("export ACCESS_KEY='x'\n")
+    desk.began(1)
+    answer = desk.again(2, "node", "")
+    assert answer.slurm
+    submitted = desk.slurm.calls("sbatch")
+    assert [f"--dependency=afterany:{answer.slurm.id} {own}/script/batch-1" in line for line in submitted] == [
+        False,
+        True,
+    ]
+    (waiting,) = [job for job in desk.slurm.jobs if job != int(answer.slurm.id)]
+    assert (own / "attempts" / "1" / "submit").read_text() == f"{waiting}\n"
+    assert not (own / "attempts" / "1" / "end").exists()
+    assert not (own / "attempts" / "1" / "claim").exists()
+    keys = own / "script" / "secrets-1"
+    assert (keys.read_text(), keys.stat().st_mode & 0o777) == ("export ACCESS_KEY='x'\n", 0o600)
+    # Somebody else comes to the same end.
+    shutil.rmtree(desk.home / "call2")
+    again = desk.again(2, "node", "")
+    assert again.slurm == answer.slurm
+    assert len(desk.slurm.calls("sbatch")) == 2
+
+
+def test_a_delivery_that_has_not_ended_finds_the_next_attempt_by_itself(desk: Desk) -> None:
+    delivery(desk, ended=False)
+    desk.began(1)
+    assert desk.again(2, "node", "").slurm
+    assert len(desk.slurm.calls("sbatch")) == 1
+
+
+def test_a_delivery_that_cannot_be_submitted_again_says_so_in_its_end(desk: Desk) -> None:
+    own = delivery(desk, ended=True)
+    stub = desk.slurm.bin / "sbatch"
+    refuses = "#!/bin/sh\ncase $* in */outputs/imports/*) echo no >&2; exit 1 ;; esac\n"
+    stub.write_text(stub.read_text().replace("#!/bin/sh\n", refuses, 1))
+    desk.began(1)
+    assert desk.again(2, "node", "").slurm
+    assert (own / "attempts" / "1" / "end").read_text() == "code=1\nstage=not-done\n"

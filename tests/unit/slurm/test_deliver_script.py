@@ -114,3 +114,21 @@ def test_what_one_task_did_not_make_keeps_nothing_else_back(site: Site) -> None:
     (site.job / "results" / "0" / "model").rmdir()
     assert "0/model: the job has made nothing of that name" in told(site.deliver(), ["/x"])
     assert sorted(site.arrived) == ["1/w", "2/w"]
+
+
+def test_a_job_that_goes_on_in_the_moment_of_the_last_word_is_waited_for(site: Site) -> None:
+    """A client had submitted the next attempt, and had seen this one before its end was written."""
+    site.end("", "failed")
+    late = site.home / "bin" / "mv"  # what writes the end
+    late.write_text(
+        "#!/bin/sh\n"
+        f"case $* in *.end*) mkdir -p '{site.job}/attempts/2'; echo 43 >'{site.job}/attempts/2/submit' ;; esac\n"
+        'exec /bin/mv "$@"\n'
+    )
+    late.chmod(0o755)
+    site.slurm.add(43, "train", "RUNNING")
+    found = site.deliver()
+    assert site.slurm.calls("sbatch")[0].startswith("--parsable --dependency=afterany:43 ")
+    assert not found.failed
+    (waiting,) = [job for job in site.slurm.jobs if job != 43]
+    assert found.slurm_id == str(waiting)

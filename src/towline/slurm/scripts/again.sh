@@ -15,6 +15,10 @@
 . ./attempt.sh
 # shellcheck source=src/towline/slurm/scripts/past.sh
 . ./past.sh
+# shellcheck source=src/towline/slurm/scripts/imports.sh
+. ./imports.sh
+# shellcheck source=src/towline/slurm/scripts/redeliver.sh
+. ./redeliver.sh
 
 # see_progress DIR PATTERN: whether the newest checkpoint is another one than the attempt found when it began. One that did
 # not come so far as to look has made none.
@@ -60,3 +64,4 @@ exclude_from "$1/script/batch" "$1/script/batch.excluding"
 tl_logs=$(printf '%s' "$1/attempts/$2" | sed 's/%/%%/g')
 submit_attempt "$@" "--job-name=$3" "--output=$tl_logs/main.out" "--error=$tl_logs/main.err" \
     ${tl_word:+"$tl_word"} "$tl_batch" "$2"
+! may_deliver_again "$1" "$2" || deliver_after "$tl_id" || echo 'nobody will take the outputs away' >&2

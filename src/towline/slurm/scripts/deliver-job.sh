@@ -11,6 +11,8 @@ umask 077
 . ./preparing.sh
 # shellcheck source=src/towline/slurm/scripts/python.sh
 . ./python.sh
+# shellcheck source=src/towline/slurm/scripts/redeliver.sh
+. ./redeliver.sh
 
 place=${TOWLINE_JOB_DIR%/imports/*}
 job=${place%/outputs}
@@ -25,7 +27,19 @@ fail() {
     [ ! -f "$here/log" ] || cat "$here/log" >&2
     rm -f "$secrets"
     put end "code=$2" "stage=$1" "host=$(uname -n)" "python=$deliver_python"
+    case $1 in unfinished | not-done) [ -f "$tasks" ] || go_on ;; esac
     exit "$failed"
+}
+
+# go_on: a client may just have had the job go on, and have looked at this one before it had an end.
+go_on() {
+    last=$newest
+    newest_import "$job"
+    [ "$tl_n" -gt "$last" ] || return 0
+    newest=$tl_n
+    next=$(import_id "$job" "$newest")
+    case $next in -) return 0 ;; esac # whoever submits it now finds the end of this one
+    may_deliver_again "$job" "$newest" && deliver_after "$next" && exit 0
 }
 
 # shellcheck disable=SC2317  # called from a trap
