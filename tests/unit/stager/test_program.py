@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.stager.answers import Quiet, served
+from tests.unit.stager.language import too_new
 from towline.engine.data.program import program
 from towline.stager.problems import Problem
 from towline.stager.web import Web
@@ -31,6 +32,20 @@ def run(folder: Path, *words: str, stdin: str = "", **env: str) -> subprocess.Co
 @pytest.mark.parametrize("path", sorted(STAGER.glob("*.py")), ids=lambda path: path.name)
 def test_pythons_of_old_clusters_can_read_it(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=(3, 6))
+    assert too_new(path.read_text(), (3, 6)) == []
+
+
+def test_what_is_too_new_is_seen() -> None:
+    text = "import dataclasses\nfrom functools import cache\nx.removeprefix('a')\n"
+    text += "os.chdir(x)\no.run([], text=True)"
+    found = too_new(text, (3, 6))
+    assert found == [
+        "line 1: dataclasses is of Python 3.7",
+        "line 2: cache is of Python 3.9",
+        "line 3: removeprefix is of Python 3.9",
+        "line 5: run(text=) is of Python 3.7",
+    ]
+    assert len(too_new(text, (3, 8))) == 2
 
 
 @pytest.fixture
