@@ -163,20 +163,22 @@ def test_a_full_disk_is_told_and_nothing_is_submitted(site: Site, lab: Lab) -> N
 def test_a_disk_that_an_image_fills_is_told_with_how_much_was_free(site: Site, lab: Lab) -> None:
     """There is room for the import's own records, and not for the image: Enroot's mksquashfs meets the end of it.
 
-    The registry is asked how large an image is, but for one that is named by its digest, which needs no question.
+    The registry is asked how large an image is, of a digest as well, but for a tag whose file would be reused.
     """
     digest = site.towline("registry", "check", "--json", f"{OPEN}/demo:latest").json["manifest"]["digest"]
     ballast = f"{site.cache}-ballast"
     fill = f"free=$(df --output=avail -B1 /lustre | tail -n 1); fallocate -l $((free - 1000000)) {ballast}"
     try:
         as_alice(lab, fill)
-        told = site.towline("images", "pull", f"{OPEN}/demo:latest")
-        full = site.towline("images", "pull", f"{OPEN}/demo@{digest}")
+        told = [site.towline("images", "pull", f"{OPEN}/demo{each}") for each in (":latest", f"@{digest}")]
+        site.towline.environment["TOWLINE_IMAGE_TAGS"] = "reuse"
+        job = site.towline.submit("--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+        full = site.towline.until(job, lambda each: each["state"] not in ("pending", "submitting"))
     finally:
         as_alice(lab, f"rm -f {ballast}")
-    assert (told.code, "no file can be made" in told.err) == (65, True), told
-    assert full.code == 73, full
-    assert re.search(rf"[Nn]o space left on device; .*{site.cache} has [0-9.]+ KiB free", full.err)
+    assert [(each.code, "no file can be made" in each.err) for each in told] == [(65, True)] * 2, told
+    assert full["state"] == "cancelled"
+    assert re.search(rf"[Nn]o space left on device; .*{site.cache} has [0-9.]+ KiB free", full["note"]), full
     assert [name for name in site.files() if name != "imports"] == []
     assert site.allocated("batch") == []
 

@@ -190,10 +190,18 @@ class Nodes:
 def find_call(cache: str, image: Image, nodes: Nodes, *, ask: bool, setup: str = "") -> Call:
     """Ask what the cache has of an image, what its registry says, and what the nodes are; read it with `parse_found`.
 
+    Args:
+        cache: the directory of images.
+        image: a registry's. What a digest names never changes: its registry is asked only while the cache has none.
+        nodes: those that the job may get.
+        ask: whether its registry is asked at all.
+        setup: the profile's shell line.
+
     Raises:
         ValueError: the image is a file.
     """
-    args = (cache, stem_of(image), "yes" if ask else "no", ",".join(nodes.partitions), *registry_arguments(image))
+    word = "no" if not ask else "absent" if image.digest else "yes"
+    args = (cache, stem_of(image), word, ",".join(nodes.partitions), *registry_arguments(image))
     return Call("image-find", script("image-find"), args, {**_setup(setup), "asked": nodes.file})
 
 

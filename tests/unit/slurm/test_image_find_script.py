@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from tests.unit.slurm.stubs import Slurm
 from tests.unit.stager.answers import Quiet, served
-from towline.container.cache import Found, Nodes, find_call, parse_found
+from towline.container.cache import Found, Nodes, find_call, name_of, parse_found
 from towline.models.image import Image
 
 OWN = "sha256:" + "a" * 64
@@ -95,3 +96,18 @@ def test_the_registry_tells_how_much_an_image_has(
     assert found.space
     assert found.space.path == str(tmp_path)
     assert found.squash == "-comp zstd"
+
+
+def test_of_a_digest_the_registry_is_asked_while_the_cache_has_no_file(
+    slurm: Slurm, tmp_path: Path, registry: str
+) -> None:
+    image, nodes = f"{registry}/x@{OWN}", Nodes(["gpu"], gpu="h100")
+    missing = find(slurm, tmp_path, image, nodes)
+    assert missing.manifest
+    assert missing.manifest.sizes == {"x86_64": 47}
+    (tmp_path / "cache").mkdir()
+    file = tmp_path / "cache" / f"{name_of(Image.parse(image), 'x86_64')}.sqsh"
+    file.write_bytes(b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48))
+    shutil.rmtree(tmp_path / "call")
+    kept = find(slurm, tmp_path, image, nodes)
+    assert (kept.manifest, len(kept.images)) == (None, 1)

@@ -95,7 +95,7 @@ async def find(session: Session, image: Image, nodes: Nodes) -> Found:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: the cluster could not be asked.
     """
     profile = session.profile
-    ask = profile.image_tags == "check" and not image.digest
+    ask = profile.image_tags == "check" or bool(image.digest)
     outcome = await session.call(find_call(cache_of(profile), image, nodes, ask=ask, setup=profile.setup))
     check_ending(outcome, "looking for the image")
     if error := environment_error(outcome.exit_code or 0, last_words(outcome.stderr)):

@@ -1,6 +1,6 @@
 #!/bin/sh
 # image-find.sh CACHE STEM ASK PARTITIONS REGISTRY REPOSITORY REFERENCE USER: which images of that stem the cache has, what
-# the registry says (ASK is `yes`), and for which architecture the nodes are.
+# the registry says (ASK is `yes`, or `absent` when the cache has none), and for which architecture the nodes are.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/lookup.sh
@@ -62,14 +62,14 @@ find_enroot_conf
 printf '>squash %s\n' "$(enroot_setting ENROOT_SQUASH_OPTIONS '')"
 for tl_image in "$tl_cache/$tl_stem"+*.sqsh; do
     if [ -h "$tl_image" ] || ! is_whole "$tl_image"; then continue; fi
-    tl_name=${tl_image##*/}
+    tl_name=${tl_image##*/} tl_ask=${tl_ask#absent}
     printf '>file %s %s\n' "${tl_name%.sqsh}" "$(stat -c '%u %s %Y %A %U' "$tl_image")"
     # Another user's file counts by what that user has recorded of it.
     [ "$(stat -c %u "${tl_image%.sqsh}.note" 2>/dev/null)" != "$(stat -c %u "$tl_image")" ] || sed "s/^/>note ${tl_name%.sqsh} /" "${tl_image%.sqsh}.note"
 done
 printf '>uid %s\n' "$(id -u)"
 : "${tl_arches:=$(uname -m)}"
-[ "$tl_ask" != yes ] || check_manifest "$@"
+case $tl_ask in yes | absent) check_manifest "$@" ;; esac
 printf '@query 0 space - -\n'
 space "$tl_cache" | sed 's/^/>/'
 echo @end
