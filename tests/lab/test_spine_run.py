@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab.terminal import Terminal
+from tests.lab.terminal import PATIENCE, Done, Terminal
 from towline.lab import Lab
 
 BUSYBOX = "/lustre/images/busybox.sqsh"
@@ -46,25 +47,35 @@ def test_four_nodes_of_eight_tasks_know_their_place(towline: Terminal) -> None:
     assert {tuple(row[3:7]) for row in rows} == {("32", "4", "node1", rows[0][6])}
 
 
-@pytest.mark.parametrize("code", [1, 7, 126, 127, 137, 200])
-def test_a_commands_exit_code_comes_back_and_slurm_says_failed(towline: Terminal, lab: Lab, code: int) -> None:
-    done = towline("run", "--json", "--", "sh", "-c", f"exit {code}")
+ENDS = {
+    **{f"exit {code}": (["sh", "-c", f"exit {code}"], code) for code in (1, 7, 126, 127, 137, 200)},
+    "no such command": (["nosuchcommand"], 127),
+    "no program": (["/etc/passwd"], 126),
+    "killed": (["sh", "-c", "kill -KILL $$"], 137),
+}
+"""How a command ends → the command, and the code that it has in a shell."""
+
+
+@pytest.fixture(scope="module")
+def ends(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Done]:
+    """The commands of `ENDS`, which end side by side, each followed by a `towline run`. Some would be started again."""
+    towline = Terminal(tmp_path_factory.mktemp("ends") / "state")
+    words = ("run", "--json", "--restart", "never", "--cpus-per-task", "1", "--")
+    with contextlib.ExitStack() as stack:
+        running = {name: stack.enter_context(towline.start(*words, *command)) for name, (command, _) in ENDS.items()}
+        texts = {name: process.communicate(timeout=PATIENCE) for name, process in running.items()}
+    return {name: Done(process.returncode, *texts[name]) for name, process in running.items()}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_commands_exit_code_comes_back_and_slurm_says_failed(ends: dict[str, Done], lab: Lab, end: str) -> None:
+    done, code = ends[end], ENDS[end][1]
     assert done.code == code, done
     ended = done.lines[-1]
     assert ended["event"] == "ended"
     assert ended["exit"] == {"code": code, "whose": "job"}
     assert ended["job"]["attempts"][-1]["exit_source"] == "job"
     assert accounted(lab, ended["job"]["slurm_ids"][0]) == "FAILED"
-
-
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [(["nosuchcommand"], 127), (["/etc/passwd"], 126), (["sh", "-c", "kill -KILL $$"], 137)],
-)
-def test_a_command_that_cannot_run_or_is_killed_has_the_code_of_a_shell(
-    towline: Terminal, command: list[str], code: int
-) -> None:
-    assert towline("run", "--", *command).code == code
 
 
 def test_the_rank_that_failed_first_gives_the_code(towline: Terminal) -> None:
