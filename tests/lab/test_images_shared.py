@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.lab.faulty import as_alice
 from tests.lab.terminal import Terminal
+from towline.config.profile import ClusterProfile
+from towline.engine.images.preparing import place_of
 from towline.lab import Lab
-from towline.lab.layout import ALICE, BOB
+from towline.lab.layout import ALICE, BOB, User
 
 IMAGE = "registry.lab:5000/demo:latest"
 JOB = ("--gpus-per-node", "1", "--time", "2m")
@@ -62,6 +65,60 @@ def test_an_image_of_another_user_is_checked_before_use_and_stays_while_it_is_us
     assert f"{file} is not what bob has recorded of it" in changed.err
     removed = bob("images", "prune", "--unused", "0", "--json").json["removed"]
     assert [each["outcome"] for each in removed] == ["removed"]
+
+
+@pytest.fixture
+def both_have_accounts(shared: Shared, lab: Lab) -> Iterator[Shared]:
+    """Bob may submit jobs as well, as members of one group may."""
+    change = ["sacctmgr", "-i"]
+    lab.run_on("ctl", [*change, "add", "user", BOB.name, f"Account={ALICE.account}", "Cluster=lab"], check=True)
+    try:
+        yield Shared(
+            shared.alice, replace(shared.bob, environment=_without(shared.bob, "TOWLINE_IMPORT_ON")), shared.cache
+        )
+    finally:
+        lab.run_on("login1", ["scancel", "--user", BOB.name], check=True)
+        lab.run_on("ctl", [*change, "delete", "user", BOB.name], check=True)
+
+
+def _place(cache: str, user: User) -> str:
+    """Where a user's records of imports to that cache are."""
+    root = f"/lustre/{user.name}/towline"
+    return place_of(ClusterProfile(name="x", hosts=("h",), root=root, image_cache=cache, image_owners=("x",)))
+
+
+def _without(terminal: Terminal, name: str) -> dict[str, str]:
+    return {key: value for key, value in terminal.environment.items() if key != name}
+
+
+def test_two_users_who_want_one_new_image_at_once_cause_one_import(both_have_accounts: Shared, lab: Lab) -> None:
+    shared = both_have_accounts
+    blocker = as_alice(lab, "sbatch --parsable -p cpu --exclusive -t 2 -o /dev/null --wrap 'sleep 300'")
+    run = ("run", "--json", "--detach", "--image", IMAGE, *JOB, "--", "cat", "/etc/os-release")
+    users = (shared.alice, shared.bob)
+    clients = [user.start(*run) for user in users]
+    told = [json.loads(client.communicate(timeout=120)[0])["job"]["id"] for client in clients]
+    waiting = as_alice(lab, "squeue -h -p cpu -t PD -o '%u %j' | grep towline-import | cut -d ' ' -f 1 | sort")
+    assert waiting.split() == [ALICE.name, BOB.name]  # neither can wait for a job that the other may cancel
+    as_alice(lab, f"scancel {blocker}")
+    for user, job in zip(users, told, strict=True):
+        assert user("wait", job).code == 0, user("status", job)
+        assert "ID=lab" in user("logs", job).out
+    (image,) = shared.alice("images", "ls", "--json").json["images"]
+    assert shared.alice("images", "verify").code == 0
+    name = image["name"]
+    # Enroot has spoken in one of their two jobs, and nothing half-made or locked is left.
+    logs = [f"{_place(shared.cache, user)}/imports/{name}/attempts/1/log" for user in (ALICE, BOB)]
+    spoken = lab.run_on("login1", ["sh", "-c", f"ls {' '.join(logs)} 2>/dev/null"]).stdout
+    assert len(spoken.split()) == 1, spoken
+    kept = [each for each in as_alice(lab, f"ls -A {shared.cache}").split() if not each.startswith(".use.")]
+    assert sorted(kept) == [f"{name}.note", f"{name}.sqsh"]
+    owners = {as_alice(lab, f"stat -c %U {shared.cache}/{name}.{kind}") for kind in ("sqsh", "note")}
+    assert len(owners) == 1
+    # Whoever did not make it has compared it with what the other recorded.
+    other = {ALICE.name: shared.bob, BOB.name: shared.alice}[owners.pop()]
+    again = other("run", "--image", IMAGE, *JOB, "--", "true")
+    assert again.code == 0, again
 
 
 def test_the_login_host_makes_an_image_before_the_job_is_submitted(lab: Lab, tmp_path: Path) -> None:
