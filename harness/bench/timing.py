@@ -11,7 +11,7 @@ from harness.bench.registry import Reading
 
 
 def compare(subject: Callable[[], Any], baseline: Callable[[], Any], *, rounds: int) -> Reading:
-    """Ratio of the median times of `subject` and `baseline`.
+    """Ratio of the median times of `subject` and `baseline`; the rounds' own ratios are told besides.
 
     Both run once before it counts; then they take turns, and who goes first changes every round, so that a
     slow spell of the machine meets both.
@@ -26,6 +26,8 @@ def compare(subject: Callable[[], Any], baseline: Callable[[], Any], *, rounds: 
         sides.reverse()
     medians = {name: statistics.median(taken) for name, taken in times.items()}
     parts = {f"{name}_ms": 1000 * median for name, median in medians.items()}
+    ratios = sorted(mine / other for mine, other in zip(times["subject"], times["baseline"], strict=True))
+    parts |= {"ratio_least": ratios[0], "ratio_median": statistics.median(ratios), "ratio_most": ratios[-1]}
     return Reading(medians["subject"] / medians["baseline"], {**parts, "rounds": rounds})
 
 

@@ -21,14 +21,16 @@ from towline.lab import Lab
 from towline.lab.layout import ALICE
 from towline.slurm.commands import chunks, squeue
 
-JOBS, MANY, ROUNDS = 1000, 10_000, 9
+JOBS, MANY, ROUNDS = 1000, 10_000, 15
 NAME = "bench-poll"
 SPEC = JobSpec(command=("true",), name=NAME)
 QUEUE = """
 mkdir -p "$1" && cd "$1" && i=0
 while [ $i -lt "$2" ]; do
-    mkdir -p "a$(printf %08d $i)/attempts/1"
-    sbatch --parsable --hold --partition=batch --job-name="$3" --output=/dev/null --wrap true || exit
+    job=a$(printf %08d $i)
+    mkdir -p "$job/attempts/1"
+    sbatch --parsable --hold --chdir="$PWD/$job" --partition=batch --job-name="$3" --output=/dev/null --wrap true ||
+        exit
     i=$((i + 1))
 done
 """

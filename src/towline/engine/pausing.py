@@ -5,10 +5,11 @@ from __future__ import annotations
 from towline.engine.outcomes import expect_done, last_words
 from towline.engine.session import Session
 from towline.engine.watching import observation
-from towline.models.errors import SlurmRefused, UsageError
+from towline.models.errors import NotFound, SlurmRefused, UsageError
 from towline.models.job import JobRecord, JobState
 from towline.slurm.calls import pause_call
 from towline.slurm.parse import SlurmId
+from towline.slurm.submission import ScriptExit
 
 _CANNOT = 60
 
@@ -19,6 +20,7 @@ async def pause(session: Session, record: JobRecord) -> JobRecord:
     Raises:
         UsageError: it has ended, or Slurm does not have it yet.
         SlurmRefused: Slurm did not do it.
+        NotFound: Slurm has another job under its id.
     """
     return await _told(session, record, "pause")
 
@@ -29,6 +31,7 @@ async def resume(session: Session, record: JobRecord) -> JobRecord:
     Raises:
         UsageError: it has ended, or Slurm does not have it yet.
         SlurmRefused: Slurm did not do it.
+        NotFound: Slurm has another job under its id.
     """
     return await _told(session, record, "resume")
 
@@ -49,6 +52,12 @@ async def _told(session: Session, record: JobRecord, wish: str) -> JobRecord:
         fix="A job that says how it resumes (--checkpoints) is stopped instead, and goes on later; or cancel it.",
     )
     refused = SlurmRefused(f"Slurm did not {wish} job {record.reference}", why=said, fix="See `towline status`.")
-    expect_done(outcome, f"telling Slurm to {wish} the job", {_CANNOT: cannot, 1: refused})
+    given_away = NotFound(
+        f"job {record.reference} is not in Slurm any more",
+        why=f"Slurm has given its id {attempt.slurm_id} to another job of yours, which was left alone.",
+        fix=f"`towline status {record.reference}` says how it ended, as far as that is known.",
+    )
+    failures = {_CANNOT: cannot, 1: refused, ScriptExit.STRANGER: given_away}
+    expect_done(outcome, f"telling Slurm to {wish} the job", failures)
     (record,) = await observation.poll(session, [record])
     return record

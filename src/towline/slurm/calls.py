@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -196,9 +196,9 @@ def pause_call(directory: str, wish: str, slurm: SlurmId, *, waits: bool, resume
     return Call("pause", script("pause"), (directory, wish, *words), setup_files(setup))
 
 
-def release_call(ids: Sequence[SlurmId], setup: str = "") -> Call:
-    """Let jobs into the queue again that Slurm holds because a node could not start them."""
-    return Call("release", script("release"), tuple(each.id for each in ids), setup_files(setup), repeats=True)
+def release_call(slurm: SlurmId, directory: str, setup: str = "") -> Call:
+    """Let a job into the queue again that Slurm holds because a node could not start it."""
+    return Call("release", script("release"), (slurm.id, directory), setup_files(setup), repeats=True)
 
 
 def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False) -> Call:
@@ -217,7 +217,13 @@ def find_call(submission: Submission, setup: str = "", *, withdraw: bool = False
     return Call("find", script("find"), args, setup_files(setup))
 
 
-def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", accounts: Sequence[SlurmId] = ()) -> Call:
+def poll_call(
+    root: str,
+    targets: Sequence[PollTarget],
+    setup: str = "",
+    accounts: Iterable[SlurmId] = (),
+    past: Iterable[SlurmId] = (),
+) -> Call:
     """Look at any number of attempts; read the answer with `towline.slurm.poll.parse_poll`.
 
     Args:
@@ -225,8 +231,9 @@ def poll_call(root: str, targets: Sequence[PollTarget], setup: str = "", account
         targets: the attempts.
         setup: the profile's shell line.
         accounts: arrays of which accounting is asked for every task, for the queue has forgotten some.
+        past: jobs that accounting is asked for, though the queue has their ids, which are other jobs' there.
     """
-    args = (root, SQUEUE_FORMAT, SACCT_FIELDS, *build_poll_input(targets, accounts))
+    args = (root, SQUEUE_FORMAT, SACCT_FIELDS, *build_poll_input(targets, accounts, past))
     return Call("poll", script("poll"), args, setup_files(setup), repeats=True)
 
 

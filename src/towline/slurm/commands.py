@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 SQUEUE_FORMAT = "%i|%T|%V|%S|%e|%D|%N|%r"
-"""Id, state, submit, start, end, number of nodes, nodes, reason (squeue(1), `--format`)."""
+"""Id, state, submit, start, end, number of nodes, nodes, reason (squeue(1), `--format`). Of own jobs `|%Z` follows, the
+working directory: a job is known by it when Slurm has used its id again."""
 
 SACCT_FIELDS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
-"""Fields of `sacct --format`, printed with `--parsable2`."""
+"""Fields of `sacct --format`, printed with `--parsable2`; of own jobs `WorkDir` follows."""
 
 SINFO_FORMAT = "%R|%D|%c|%m|%f|%G"
 """Partition, number of nodes, CPUs, MiB, features and gres of a group of equal nodes (sinfo(1), `--format`)."""
@@ -47,13 +48,15 @@ def squeue(ids: Iterable[str], cluster: str = "", user: str = "") -> tuple[str, 
         cluster: for `-M`; empty for the one that answers by itself.
         user: whose jobs; anybody's when empty.
     """
-    options = (*_of(user), "--noheader", "--all", "--states=all", f"--format={SQUEUE_FORMAT}")
+    fields = f"{SQUEUE_FORMAT}|%Z" if user else SQUEUE_FORMAT
+    options = (*_of(user), "--noheader", "--all", "--states=all", f"--format={fields}")
     return ("squeue", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 
 def sacct(ids: Iterable[str], cluster: str = "", user: str = "") -> tuple[str, ...]:
     """Ask accounting for these jobs' allocations, with the runs before a requeue; `scripts/poll.sh` does the same."""
-    options = (*_of(user), "--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={SACCT_FIELDS}")
+    fields = f"{SACCT_FIELDS},WorkDir" if user else SACCT_FIELDS
+    options = (*_of(user), "--allocations", "--duplicates", "--noheader", "--parsable2", f"--format={fields}")
     return ("sacct", *_at(cluster), *options, f"--jobs={','.join(ids)}")
 
 

@@ -87,10 +87,10 @@ def inside_call(
     return Call("inside", script("inside"), (directory, *words, place.node, name), sent)
 
 
-def gpus_call(slurm_id: str, setup: str = "") -> Call:
+def gpus_call(slurm_id: str, directory: str, setup: str = "") -> Call:
     """Ask every node of a running job for its GPUs; read the answer with `parse_gpus`."""
     sent = {"setup": f"{setup}\n".encode()} if setup.strip() else {}
-    return Call("gpus", script("gpus"), (slurm_id, ",".join(GPU_FIELDS)), sent, repeats=True)
+    return Call("gpus", script("gpus"), (slurm_id, ",".join(GPU_FIELDS), directory), sent, repeats=True)
 
 
 def parse_gpus(text: str) -> tuple[GpuReading, ...]:

@@ -1,7 +1,7 @@
 """Reading what `sbatch`, `squeue` and `sacct` print.
 
 Rows hold fields of fixed vocabulary, so that `|` separates them safely; the pending reason, which may hold any
-text, comes last. Unknown is None, never 0.
+text, and the working directory come last. Unknown is None, never 0.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class QueueRow:
         node_count: number of nodes asked for or had.
         nodes: node names, compressed; empty before the start.
         reason: pending reason, or reason of the end; empty for none.
+        directory: its working directory; empty when it was not asked for.
     """
 
     id: str
@@ -78,6 +79,7 @@ class QueueRow:
     node_count: int | None = None
     nodes: str = ""
     reason: str = ""
+    directory: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class AccountingRow:
         exit: exit code of the allocation; None when not known.
         submitted, started, ended: seconds since 1970; None when not known.
         nodes: node names, compressed; empty when it never started.
+        directory: its working directory; empty when it was not asked for.
     """
 
     id: str
@@ -101,6 +104,7 @@ class AccountingRow:
     started: int | None = None
     ended: int | None = None
     nodes: str = ""
+    directory: str = ""
 
 
 @dataclass(frozen=True)
@@ -164,7 +168,8 @@ def _queue_row(line: str) -> QueueRow | None:
     parts = line.split("|", 7)
     if len(parts) != 8 or not _ROW_ID.fullmatch(parts[0].strip()):
         return None
-    job_id, word, submitted, started, ended, count, nodes, reason = (part.strip() for part in parts)
+    job_id, word, submitted, started, ended, count, nodes, rest = (part.strip() for part in parts)
+    reason, mark, path = rest.partition("|/")
     return QueueRow(
         id=job_id,
         word=state_word(word),
@@ -175,14 +180,15 @@ def _queue_row(line: str) -> QueueRow | None:
         node_count=int(count) if count.isdecimal() else None,
         nodes=_named(nodes),
         reason=_named(reason),
+        directory=f"/{path}" if mark else "",
     )
 
 
 def _accounting_row(line: str) -> AccountingRow | None:
-    parts = [part.strip() for part in line.split("|")]
-    if len(parts) != 7 or not _ROW_ID.fullmatch(parts[0]):
+    parts = [part.strip() for part in line.split("|", 7)]
+    if len(parts) < 7 or not _ROW_ID.fullmatch(parts[0]):
         return None
-    job_id, word, code, submitted, started, ended, nodes = parts
+    job_id, word, code, submitted, started, ended, nodes, directory = (*parts, "")[:8]
     return AccountingRow(
         id=job_id,
         word=state_word(word),
@@ -192,6 +198,7 @@ def _accounting_row(line: str) -> AccountingRow | None:
         started=parse_time(started),
         ended=parse_time(ended),
         nodes=_named(nodes),
+        directory=directory,
     )
 
 

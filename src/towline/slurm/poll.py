@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -231,8 +231,10 @@ def tasks_of(row_id: str, array: str) -> frozenset[int]:
         return frozenset()
 
 
-def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> tuple[str, str, str]:
-    """The poll script's lists: queries with as many ids as fit a command line, the attempts to look at, and arrays.
+def build_poll_input(
+    targets: Sequence[PollTarget], accounts: Iterable[SlurmId] = (), past: Iterable[SlurmId] = ()
+) -> tuple[str, str, str, str]:
+    """The poll script's lists: queries with as many ids as fit a command line, attempts to look at, arrays, past.
 
     Raises:
         ValueError: an id has a form that no id has.
@@ -250,8 +252,11 @@ def build_poll_input(targets: Sequence[PollTarget], accounts: Sequence[SlurmId] 
         for target in targets
         if target.job_id is not None
     ]
-    wanted = [f"{cluster or '-'} {','.join(ids)}" for cluster, ids in _by_cluster(accounts)]
-    return "\n".join(queries), "\n".join(attempts), "\n".join(wanted)
+    wanted, over = (
+        [f"{cluster or '-'} {','.join(ids)}" for cluster, ids in _by_cluster(tuple(known))]
+        for known in (accounts, past)
+    )
+    return "\n".join(queries), "\n".join(attempts), "\n".join(wanted), "\n".join(over)
 
 
 def _among(ids: Sequence[str], cluster: str, some: set[SlurmId]) -> str:

@@ -43,6 +43,7 @@ class ScriptExit(IntEnum):
     """No further attempt is due; the line `why=…` says why."""
     NOT_RUNNING = 60
     NO_RANK = 61
+    STRANGER = 62
 
 
 class Came(str, Enum):

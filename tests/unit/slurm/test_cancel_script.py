@@ -60,6 +60,15 @@ def test_ids_in_the_directory_count_too_and_each_once(desk: Desk) -> None:
     assert sorted(desk.slurm.calls("scancel")) == ["--clusters=gpu 42", "41"]
 
 
+def test_a_job_that_slurm_has_given_the_id_since_is_left_alone(desk: Desk) -> None:
+    for number, works in ((41, "/home/me"), (42, str(desk.job)), (43, "/other/root/jobs/k1"), (44, f"{desk.job}0")):
+        (desk.job / "attempts" / str(number)).mkdir(parents=True)
+        (desk.job / "attempts" / str(number) / "submit").write_text(f"{number}\n")
+        desk.slurm.add(number, "any", f"RUNNING|1|2|3|1|n|None|{works}")
+    assert desk.cancel(token="").told == (SlurmId("42"), SlurmId("43"))
+    assert desk.slurm.calls("scancel") == ["42 43"]
+
+
 def test_content_of_the_directory_is_not_trusted(desk: Desk) -> None:
     (desk.job / "attempts" / "1").mkdir(parents=True)
     (desk.job / "attempts" / "1" / "submit").write_text("--user=alice\n")

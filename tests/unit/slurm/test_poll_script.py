@@ -9,9 +9,10 @@ import pytest
 
 from tests.unit.slurm.stubs import Slurm
 from towline.models.job import JobState
-from towline.slurm.calls import PollTarget, poll_call
+from towline.slurm.calls import Call, PollTarget, poll_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import AttemptFiles, PollAnswer, build_poll_input, parse_poll
+from towline.slurm.strangers import split_strangers
 
 RUNNING = "RUNNING|1700000000|1700000010|1700003600|1|node1|None"
 AWAY = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"
@@ -32,8 +33,11 @@ class Watch:
         return path
 
     def poll(self, *targets: PollTarget) -> PollAnswer:
+        return self.ask(poll_call(str(self.root), targets))
+
+    def ask(self, call: Call) -> PollAnswer:
         self.calls += 1
-        ran = self.slurm.run(poll_call(str(self.root), targets), self.home / f"call{self.calls}")
+        ran = self.slurm.run(call, self.home / f"call{self.calls}")
         assert ran.code == 0, ran
         answer = parse_poll(ran.out)
         assert answer.complete
@@ -111,13 +115,45 @@ def test_a_controller_that_is_away_is_told_apart_from_an_empty_queue(watch: Watc
     assert answer.attempts["j1", 1, None].end == {"code": "0", "verdict": "done"}
 
 
-def test_a_controller_that_is_away_is_asked_once_for_many_jobs(watch: Watch) -> None:
+def test_a_controller_that_is_away_is_asked_twice_for_many_jobs_and_at_the_same_time(watch: Watch) -> None:
     watch.slurm.set(squeue_fails=AWAY)
-    targets = [at(f"j{number}", str(number)) for number in range(1, 1201)]
+    targets = [at(f"j{number}", str(number)) for number in range(1, 2201)]
     answer = watch.poll(*targets)
-    assert len(watch.slurm.calls("squeue")) == 1
-    queries = [answer.asked("squeue", SlurmId(str(number))) for number in (1, 600, 1200)]
-    assert [query is not None and not query.answered for query in queries] == [True] * 3
+    assert len(watch.slurm.calls("squeue")) == 2
+    queries = [answer.asked("squeue", SlurmId(str(number))) for number in (1, 600, 1200, 1700, 2200)]
+    assert [query is not None and not query.answered and query.error for query in queries] == [AWAY.strip()] * 5
+
+
+def test_many_jobs_that_have_ended_here_and_there_are_one_question_to_accounting(watch: Watch) -> None:
+    for number in range(1, 1201):
+        if number % 300:
+            watch.slurm.add(number, "a", RUNNING)
+    watch.poll(*(at(f"j{number}", str(number)) for number in range(1, 1201)))
+    assert [call.split("--jobs=")[1] for call in watch.slurm.calls("sacct")] == ["300,600,900,1200"]
+
+
+def test_the_past_of_a_job_whose_id_the_queue_has_given_away(watch: Watch) -> None:
+    ours, other = "/r/jobs/j1", "/home/me"
+    watch.slurm.add(
+        41, "a", f"{RUNNING}|{other}", f"COMPLETED|0:0|1|2|3|node1|{ours}\nRUNNING|0:0|4|5|Unknown|node1|{other}"
+    )
+    first = watch.poll(at("j1", "41"))
+    assert watch.slurm.calls("sacct") == []
+    answer, taken = split_strangers(first, {("", "41"): "j1"})
+    assert (answer.row(SlurmId("41")), taken) == (None, {SlurmId("41")})
+    told, _ = split_strangers(watch.ask(poll_call(str(watch.root), (), past=taken)), {("", "41"): "j1"})
+    history = told.history(SlurmId("41"))
+    assert history is not None
+    assert (history.newest.word, history.earlier) == ("COMPLETED", ())
+
+
+def test_tasks_of_two_arrays_with_one_id_share_no_row(watch: Watch) -> None:
+    rows = [f"41_{task}|FAILED|1|2|3|1|n|None|/r/jobs/{job}" for task, job in enumerate(["j0", "j1", "j2", "j1", "j1"])]
+    watch.slurm.add(41, "a")
+    (watch.slurm.state / "job.41" / "row").write_text("".join(f"{row}\n" for row in rows))
+    answer = watch.poll(PollTarget("j1", 1, SlurmId("41"), array=True))
+    answer, _ = split_strangers(answer, {("", "41"): "j1"})
+    assert sorted(sorted(tasks) for tasks, _ in answer.task_rows(SlurmId("41"))) == [[1], [3, 4]]
 
 
 def test_accounting_that_fails_or_is_off(watch: Watch) -> None:
@@ -200,7 +236,7 @@ def test_other_clusters_are_asked_by_name(watch: Watch) -> None:
     answer = watch.poll(at("j1", "41", "gpu"), at("j2", "41"))
     assert answer.row(SlurmId("41", "gpu")) is not None
     assert answer.row(SlurmId("41")) is not None
-    assert [("--clusters=gpu" in call) for call in watch.slurm.calls("squeue")] == [True, False]
+    assert sorted("--clusters=gpu" in call for call in watch.slurm.calls("squeue")) == [False, True]
 
 
 def test_banners_of_a_site_are_not_rows(watch: Watch) -> None:

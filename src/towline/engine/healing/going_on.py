@@ -141,7 +141,7 @@ async def _released(session: Session, record: JobRecord) -> JobRecord:
     if spec.restart == "never" or count >= spec.retries:
         return record
     try:
-        outcome = await session.call(release_call([SlurmId(attempt.slurm_id)], session.profile.setup))
+        outcome = await session.call(release_call(SlurmId(attempt.slurm_id), record.directory, session.profile.setup))
     except TowlineError:  # the next poll tries again; what this one has learnt of other jobs is kept
         return record
     if outcome.ending is not Ending.DONE or outcome.exit_code:

@@ -79,7 +79,7 @@ async def read_gpus(session: Session, record: JobRecord) -> tuple[GpuReading, ..
         NotFound: the job does not run.
         RemoteFault: no node tells about GPUs; the reason is with it.
     """
-    call = gpus_call(record.last.slurm_id, session.profile.setup)
+    call = gpus_call(record.last.slurm_id, record.directory, session.profile.setup)
     outcome = await session.run(Operation(call.name, call.script, call.args, call.files, _LONGEST_GPUS, repeats=True))
     check_ending(outcome, "asking for GPUs")
     readings = parse_gpus(outcome.stdout.decode(errors="replace"))

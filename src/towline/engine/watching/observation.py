@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from towline.engine.healing.bad_nodes import remember_bad_nodes
 from towline.engine.healing.due import is_held
@@ -32,6 +32,7 @@ from towline.slurm.calls import PollTarget, facts_call, forget_call, parse_forgo
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollAnswer, parse_poll
 from towline.slurm.site import parse_facts
+from towline.slurm.strangers import asks_for, owners_of, split_strangers
 from towline.slurm.submission import environment_error
 
 FACTS_SECONDS = 3600.0
@@ -136,13 +137,40 @@ def _open(record: JobRecord) -> JobRecord:
     return dataclasses.replace(record, state=JobState.RUNNING) if record.state.ended else record
 
 
-async def ask(session: Session, targets: Sequence[PollTarget], accounts: Sequence[SlurmId] = ()) -> PollAnswer:
+async def ask(
+    session: Session, targets: Sequence[PollTarget], accounts: Mapping[SlurmId, str] | None = None
+) -> PollAnswer:
     """What Slurm and the job directories say of these attempts; nothing is written down.
+
+    Of a job whose id Slurm has given to another one accounting is asked in a second round trip.
+
+    Args:
+        session: the cluster.
+        targets: the attempts.
+        accounts: arrays of which accounting is asked for every task, and the ids of the jobs that they are.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: there was no whole answer.
     """
-    call = poll_call(session.profile.root, targets, session.profile.setup, accounts)
+    arrays_of = {(slurm.cluster, slurm.id): job for slurm, job in (accounts or {}).items()}
+    owners = {**arrays_of, **owners_of(targets)}
+    answer, taken = split_strangers(await _asked(session, targets, accounts or ()), owners)
+    if not taken:
+        return answer
+    files = [each._replace(slurm=None, lazy=False) for each in targets if asks_for(each, taken)]
+    more, _ = split_strangers(await _asked(session, files, past=taken), owners)
+    return dataclasses.replace(
+        answer,
+        queries=(*answer.queries, *more.queries),
+        accounting={**answer.accounting, **more.accounting},
+        attempts={**answer.attempts, **more.attempts},
+    )
+
+
+async def _asked(
+    session: Session, targets: Sequence[PollTarget], accounts: Iterable[SlurmId] = (), past: Iterable[SlurmId] = ()
+) -> PollAnswer:
+    call = poll_call(session.profile.root, targets, session.profile.setup, accounts, past)
     outcome = await session.call(call)
     _check(outcome, "asking for the state of the jobs")
     answer = parse_poll(outcome.stdout.decode("utf-8", "replace"))
@@ -225,7 +253,7 @@ async def _count_tasks(session: Session, record: JobRecord, slurm: SlurmId, answ
     files = evidence_of(answer, record).files
     found = arrays.count(record, slurm, answer, files)
     if found.missing:
-        told = await ask(session, (), [slurm])
+        told = await ask(session, (), {slurm: record.id})
         found = arrays.count(found.record, slurm, told, files)
         if answer.task_rows(slurm) and arrays.accounted(told, slurm):
             found = arrays.without_missing(found, files)

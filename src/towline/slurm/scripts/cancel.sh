@@ -1,9 +1,11 @@
 #!/bin/sh
 # cancel.sh DIR TOKEN TASK ID…: marks the job as cancelled, then ends what Slurm has of it: the given ids (`id` or
 # `id;cluster`), those recorded in its directory, and any job with its token, whose answer may have been lost. With TASK
-# (`-` for none) all of that is about this one task of an array.
+# (`-` for none) all of that is about this one task of an array. Ids that Slurm has given to other jobs since are left alone.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
 
@@ -46,6 +48,9 @@ while read -r tl_cluster; do
     tl_ids=$(awk -v cluster="$tl_cluster" '$1 == cluster { print $2 }' ./ids)
     tl_where=
     [ "$tl_cluster" = - ] || tl_where=--clusters=$tl_cluster
+    # shellcheck disable=SC2086 # ids are digits, one word each
+    tl_ids=$(own "$tl_dir" "$tl_cluster" $tl_ids)
+    [ -n "$tl_ids" ] || continue
     # shellcheck disable=SC2086 # ids are digits, one word each
     ask scancel "$tl_cluster" "$(printf '%s\n' $tl_ids | tr '\n' ',' | sed 's/,$//')" scancel ${tl_where:+"$tl_where"} $tl_ids
 done <./clusters

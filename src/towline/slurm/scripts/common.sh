@@ -9,6 +9,7 @@
 #   50 there is no job of this attempt     51 nor will there be: the submission is withdrawn
 #   52 no further attempt is due
 #   60 Slurm does not run the job          61 no such rank runs
+#   62 Slurm has given the job's id to another one
 
 umask 077
 tl_locale=${LC_ALL-none}

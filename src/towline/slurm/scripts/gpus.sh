@@ -1,10 +1,13 @@
 #!/bin/sh
-# gpus.sh ID FIELDS: what nvidia-smi says of the GPUs of a running job, a line for each with the node's name before it.
+# gpus.sh ID FIELDS DIR: what nvidia-smi says of the GPUs of a running job, a line for each with the node's name before it.
 # Exit codes: 60 Slurm does not run the job; 1 no node answered, with the reason on stderr.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 find_slurm
 
+! is_stranger "$1" "$3" || exit 60
 tl_found=$(squeue --noheader --jobs="$1" --states=RUNNING --format='%A %D' 2>/dev/null | head -n 1)
 tl_job=${tl_found% *} tl_nodes=${tl_found#* }
 case $tl_job in '' | *[!0-9]*) exit 60 ;; esac

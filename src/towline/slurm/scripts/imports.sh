@@ -57,7 +57,8 @@ import_stage() {
         if [ "$(age "$tl_sign")" -gt 60 ] 2>/dev/null; then printf gone; else printf alive; fi
     elif [ "$3" = - ]; then
         printf open
-    elif tl_rows=$(squeue --noheader --all --states=all "--jobs=$3" --format='%i|%T|%r' 2>./look.err </dev/null); then
+    elif tl_rows=$(squeue --noheader --all --states=all "--jobs=$3" --format='%i|%T|%Z' 2>./look.err </dev/null); then
+        tl_rows=$(printf '%s\n' "$tl_rows" | sed "\\;|/;{\\;/${1##*/}\$;!d;}") # ids come again, for others
         if [ -n "$(printf '%s\n' "$tl_rows" | living)" ]; then printf alive; else printf gone; fi
     elif grep -qi 'invalid job id' ./look.err; then
         printf gone

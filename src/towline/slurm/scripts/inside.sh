@@ -6,10 +6,13 @@
 # Exit codes: 60 Slurm does not run the job; 61 no such rank runs; 45 a file could not be written.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 tl_dir=$1 tl_own=${2:+/task-$2} tl_id=$3 tl_role=$4 tl_rank=$5 tl_node=$6 tl_here=$1/inside/$7
 find_slurm
 
+! is_stranger "$tl_id" "$tl_dir" || exit 60
 # The number by which srun knows it, also of an array's task.
 tl_job=$(squeue --noheader --jobs="$tl_id" --states=RUNNING --format=%A 2>/dev/null | head -n 1)
 case $tl_job in '' | *[!0-9]*) exit 60 ;; esac

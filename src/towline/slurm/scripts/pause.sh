@@ -1,9 +1,11 @@
 #!/bin/sh
 # pause.sh DIR WISH WAITS RESUMES ID: WISH `pause` or `resume`. A job that WAITS (`yes`) is held; one that runs is suspended
 # where the site lets users do that, else one that RESUMES from checkpoints is told to end, put back into the queue and held.
-# Exit codes: 0; 60 it runs, and can be neither suspended nor put back.
+# Exit codes: 0; 62 Slurm has given the id to another job; 60 it runs, and can be neither suspended nor put back.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 scontrol_says() {
     scontrol "$@" </dev/null >&2
@@ -29,6 +31,7 @@ resume() {
 find_slurm
 tl_dir=$1 tl_wish=$2
 shift 2
+! is_stranger "$3" "$tl_dir" || exit 62
 case $tl_wish in
 pause) pause "$tl_dir" "$@" ;;
 *) resume "$tl_dir" "$@" ;;

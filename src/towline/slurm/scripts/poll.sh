@@ -1,8 +1,8 @@
 #!/bin/sh
-# poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS QUERIES JOBS ACCOUNTS: looks at any number of attempts. The last three are lines:
+# poll.sh ROOT SQUEUE_FORMAT SACCT_FIELDS QUERIES JOBS ACCOUNTS PASTS: looks at any number of attempts. The last four are lines:
 # QUERIES has `CLUSTER ID,ID,… ARRAY,ARRAY,… WHOSE` for each query (`-` for the cluster that answers by itself, and for no
 # arrays among the ids; WHOSE is `own`, or `any` when jobs of others are asked for, too), ACCOUNTS `CLUSTER ARRAY,ARRAY,…`
-# for arrays that accounting is asked for, too. JOBS has `JOB ATTEMPT TASK` for each attempt whose files are wanted (`-`
+# for arrays that accounting is asked for, too, and PASTS `CLUSTER ID,ID,…` for jobs whose ids the queue gave to others. JOBS has `JOB ATTEMPT TASK` for each attempt whose files are wanted (`-`
 # for a job that is no task of an array), and `CLUSTER/ID` behind it where they are wanted only if the queue does not have
 # it waiting.
 # shellcheck source=src/towline/slurm/scripts/common.sh
@@ -12,11 +12,12 @@
 # shellcheck source=src/towline/slurm/scripts/imports.sh
 . ./imports.sh
 
-# fold ARRAYS START END: an array has a row for each task that began. Of those in one state the first stays, the others
-# become one row `ID_[1-3,7]|STATE|…` with the earliest start and the latest end (in columns START and END).
+# fold ARRAYS START END PLACE: an array has a row for each task that began. Of those in one state the first stays, the others
+# become one row `ID_[1-3,7]|STATE|…` with the earliest start and the latest end (in columns START and END). Tasks of
+# different directories (column PLACE) are of different arrays, for ids come again.
 fold() {
     [ "$1" != - ] || return 0
-    awk -v arrays="$1" -v start="$2" -v end="$3" '
+    awk -v arrays="$1" -v start="$2" -v end="$3" -v place="$4" '
         BEGIN {
             FS = OFS = "|"
             split(arrays, list, ",")
@@ -26,7 +27,7 @@ fold() {
             base = $1
             sub(/_.*/, "", base)
             if ($1 !~ /^[0-9]+_[0-9]+$/ || !(base in wanted)) { print; next }
-            key = base SUBSEP $2
+            key = base SUBSEP $2 SUBSEP $place
             if (!(key in columns)) { print; columns[key] = NF; next }
             task = substr($1, length(base) + 2) + 0
             if (!(key in low)) { low[key] = high[key] = task; keys[++count] = key }
@@ -49,29 +50,54 @@ fold() {
                 split(key, parts, SUBSEP)
                 row = parts[1] "_[" text "]" OFS parts[2]
                 for (column = 3; column <= columns[key]; column++)
-                    row = row OFS (column == start ? begun[key] : column == end ? ended[key] : "")
+                    row = row OFS (column == start ? begun[key] : column == end ? ended[key] : column == place ? parts[3] : "")
                 print row
             }
         }' "$tl_to.out" >./ask.folded && mv ./ask.folded "$tl_to.out"
 }
 
-# query CLUSTER IDS ARRAYS WHOSE: asks the queue. The answer goes to ./ask.N.out and ./ask.N.err, and a line
-# `N CODE CLUSTER IDS ARRAYS WHOSE` to ./asked. A controller that is away takes nine seconds to fail, so a cluster that did not
-# answer is not asked again in this poll.
+# query CLUSTER IDS ARRAYS WHOSE: asks the queue, and takes the answer to the question before meanwhile: what a question
+# takes is mostly the controller's time. No more than two are asked at once. A controller that is away takes nine seconds
+# to fail, so a cluster that was found so is not asked again in this poll.
 query() {
-    if [ "$1" != "$tl_away" ]; then
+    if [ "$1" = "$tl_away" ]; then
+        tl_asking="$tl_refusal $*"
+    else
         tl_number=$((tl_number + 1))
         tl_to=./ask.$tl_number
-        where_whose "$1" "$4"
-        inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
-            "--format=$tl_format" "--jobs=$2"
-        fold "$3" 4 5
-        if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' "$tl_to.err"; then tl_away=$1; fi
+        ask_queue "$@" &
+        tl_asking="$tl_number $! $*"
     fi
-    printf '%s\n' "$tl_number $tl_code $*" >>./asked
+    take_answer
+    tl_asked=$tl_asking
 }
 
-# where_whose CLUSTER WHOSE: sets the options for it. Ids come again, and then mostly for somebody else's job.
+# ask_queue CLUSTER IDS ARRAYS WHOSE: the answer goes to $tl_to.out and $tl_to.err.
+ask_queue() {
+    where_whose "$1" "$4"
+    inquire squeue "$1" "$2" squeue ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --noheader --all --states=all \
+        "--format=$tl_format${tl_whose:+|%Z}" "--jobs=$2"
+    fold "$3" 4 5 9
+    return "$tl_code"
+}
+
+# take_answer: waits for the answer to the last question; a line `N CODE CLUSTER IDS ARRAYS WHOSE` goes to ./asked.
+take_answer() {
+    [ -n "$tl_asked" ] || return 0
+    # shellcheck disable=SC2086 # words without blanks and patterns
+    set -- $tl_asked
+    if [ "$1 $2" = "$tl_refusal" ]; then
+        tl_code=1
+    else
+        wait "$2"
+        tl_code=$?
+        if [ "$tl_code" -ne 0 ] && ! grep -qi 'invalid job id' "./ask.$1.err"; then tl_away=$3 tl_refusal="$1 $2"; fi
+    fi
+    printf '%s\n' "$1 $tl_code $3 $4 $5 $6" >>./asked
+}
+
+# where_whose CLUSTER WHOSE: sets the options for it. Ids come again, and then mostly for somebody else's job. Of own jobs
+# the directory is asked for, too, by which another job of the same id is known; what others call theirs can be anything.
 where_whose() {
     tl_where='' tl_whose=''
     [ "$1" = - ] || tl_where=--clusters=$1
@@ -79,10 +105,10 @@ where_whose() {
 }
 
 # sort_out: shows the time and what the queue has answered. To ./gone go lines `CLUSTER IDS WHOSE` of those that are not alive, for
-# accounting to tell about; arrays are left out, since some of their tasks have always ended. To ./due go the attempts
+# accounting to tell about, as few as there can be with 500 ids each; arrays are left out, since some of their tasks have always ended. To ./due go the attempts
 # whose files are looked at. All in one process: to start one is most of what it costs.
 sort_out() {
-    awk '
+    awk -v most=500 '
         BEGIN {
             split("COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED", words, " ")
             for (i in words) over[words[i]] = 1
@@ -96,14 +122,17 @@ sort_out() {
             print "@query " $2 " squeue " $3 " " $4
             split("", alive)
             split($5, words, ",")
-            for (i in words) alive[words[i]] = 1
+            for (i in words) alive[words[i]]
             out = "./ask." $1 ".out"
             while ((getline line < out) > 0) {
                 print ">" line
-                split(line, column, "|")
-                id = column[1]
-                if (column[2] == "PENDING") waits[$3 "/" id] = 1
-                if (id ~ /^[0-9]/ && !(column[2] in over)) { alive[id] = 1; sub(/[_+].*/, "", id); alive[id] = 1 }
+                id = substr(line, 1, index(line, "|") - 1)
+                word = substr(line, length(id) + 2)
+                word = substr(word, 1, index(word, "|") - 1)
+                if (word == "PENDING") waits[$3 "/" id]
+                if (word in over || id !~ /^[0-9]/) continue
+                alive[id]
+                if (sub(/[_+].*/, "", id)) alive[id]
             }
             close(out)
             told = $2 == 0
@@ -114,27 +143,40 @@ sort_out() {
             }
             close(err)
             if (!told) next
-            gone = ""
             count = split($4, ids, ",")
-            for (i = 1; i <= count; i++) if (!(ids[i] in alive)) gone = gone (gone == "" ? "" : ",") ids[i]
-            if (gone != "") print $3, gone, $6 >"./gone"
-        }' ./now ./asked ./jobs
+            for (i = 1; i <= count; i++) {
+                if (ids[i] in alive) continue
+                at = $3 SUBSEP $6
+                gone[at] = gone[at] (gone[at] == "" ? "" : ",") ids[i]
+                if (++missing[at] % most == 0) bury(at)
+            }
+        }
+        function bury(at) {
+            if (gone[at] == "") return
+            split(at, words, SUBSEP)
+            print words[1], gone[at], words[2] >"./gone"
+            gone[at] = ""
+        }
+        END { for (at in gone) bury(at) }' ./now ./asked ./jobs
 }
 
 # bury CLUSTER IDS WHOSE: what accounting has of those that are not alive in the queue.
 bury() {
     where_whose "$1" "$3"
     ask sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} ${tl_whose:+"$tl_whose"} --allocations --duplicates --noheader \
-        --parsable2 "--format=$tl_fields" "--jobs=$2"
+        --parsable2 "--format=$tl_fields${tl_whose:+,WorkDir}" "--jobs=$2"
 }
+
+# past CLUSTER IDS: what accounting has of jobs, whatever the queue has under their ids.
+past() { bury "$1" "$2" own; }
 
 # account CLUSTER ARRAYS: the newest run of each task. Runs before a requeue are left out, for they could not be told
 # from the newest once the rows are folded.
 account() {
-    where_whose "$1" any
-    inquire sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} --allocations --noheader --parsable2 "--format=$tl_fields" \
-        "--jobs=$2"
-    fold "$2" 5 6
+    where_whose "$1" own
+    inquire sacct "$1" "$2" sacct ${tl_where:+"$tl_where"} "$tl_whose" --allocations --noheader --parsable2 \
+        "--format=$tl_fields,WorkDir" "--jobs=$2"
+    fold "$2" 5 6 8
     answer
 }
 
@@ -246,18 +288,20 @@ each() {
     IFS=$tl_ifs
 }
 
-tl_root=$1 tl_format=$2 tl_fields=$3 tl_away='' tl_number=0
+tl_root=$1 tl_format=$2 tl_fields=$3 tl_away='' tl_refusal='' tl_asked='' tl_number=0
 who_asks
 date '+@now %s' >./now &
 printf '' >./asked
 printf '%s\n' "$5" >./jobs
-[ -z "$4$6" ] || find_slurm
+[ -z "$4$6$7" ] || find_slurm
 each query "$4"
+take_answer
 tl_to=./ask
 wait
 sort_out
 [ ! -s ./gone ] || each bury "$(cat ./gone)"
 each account "$6"
+each past "$7"
 if [ -s ./due ]; then
     tl_most=16384 # bytes of each report
     [ "$(wc -l <./due)" -le 50 ] || tl_most=4096

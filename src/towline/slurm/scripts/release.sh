@@ -1,12 +1,11 @@
 #!/bin/sh
-# release.sh ID…: lets jobs into the queue again that Slurm put back and held, because a node could not start them
-# (scontrol(1), release). The node is drained by then.
+# release.sh ID DIR: lets a job into the queue again that Slurm put back and held, because a node could not start it
+# (scontrol(1), release). The node is drained by then. DIR is the job's directory.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 find_slurm
-tl_failed=0
-for tl_id; do
-    scontrol release "$tl_id" </dev/null >&2 || tl_failed=1
-done
-[ "$tl_failed" = 0 ]
+! is_stranger "$1" "$2" || exit 62
+scontrol release "$1" </dev/null >&2
