@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,9 @@ class Cluster:
     ended: bool = False
     polls: int = 0
     state: str = "RUNNING"
+    there: bool = True
+    looks: int = 0
+    most: float = math.inf
 
     def answer(self, operation: Operation) -> Outcome:
         if operation.name == "poll":
@@ -42,6 +46,8 @@ class Cluster:
             head = f"@query 0 squeue - 7\n>{line}\n@job {JOB.id} 1 - yes no 1 no no\n"
             end = f"@file {JOB.id} 1 - end\n>code=1\n>verdict=failed\n" if self.state == "FAILED" else ""
             return Outcome(Ending.DONE, 0, f"{head}{end}@end\n".encode())
+        self.looks += 1
+        assert self.looks < self.most, "it looks again and again"
         step = self.steps.pop(0) if self.steps else b""
         if isinstance(step, Outcome):
             return step
@@ -50,6 +56,8 @@ class Cluster:
                 self.second += step.encode()
             elif step.startswith("="):
                 self.out = step[1:].encode()
+            elif step == "gone":
+                self.there = False
             else:
                 self.state, self.ended = step, step != "RUNNING"
             step = b""
@@ -58,11 +66,11 @@ class Cluster:
         files = {"1/main.out": self.out, **({"2/main.out": self.second} if self.second else {})}
         head = "".join(f"attempt {number + 1} 1 {int(self.ended)} 0\n" for number in range(len(files))) + "first 1\n"
         data = b""
-        for name, text in list(files.items())[int(operation.args[2]) - 1 :]:
+        for name, text in list(files.items())[int(operation.args[2] or 1) - 1 :]:
             at = int(known.get(name, 0))
             begin = max(0, at - 1) if len(text) > at else at
             new = text[begin : at + 4]
-            if len(text) != at:
+            if len(text) != at and self.there:
                 head += f"file {name} {len(text)} {at} {begin} {len(new)}\n"
                 data += new
         return Outcome(Ending.DONE, 0, f"{head}data\n".encode() + data)
@@ -150,6 +158,20 @@ def test_a_file_that_was_written_anew_is_told_from_its_start_once_that_is_sure(
     events = follow(store, Cluster([b"before\n", b"", b"", f"={anew}", b"", b"", b"", b"c\n", "COMPLETED"]))
     assert log(events) == b"before\n" + anew.encode() + b"c\n"
     assert [each.name for each in events if isinstance(each, LogRewritten)] == ["1/main.out"]
+
+
+@pytest.mark.parametrize(("change", "rest"), [("=ab", b"ab"), ("=0123", b""), ("=", b""), ("gone", b"")])
+def test_reading_a_log_ends_though_it_is_cut_or_goes_away_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch, change: str, rest: bytes
+) -> None:
+    monkeypatch.setattr(reading, "DOUBT_SECONDS", 0.0)
+    cluster = Cluster([b"0123456789", change], most=50)
+
+    async def collect() -> list[LogChunk]:
+        session = Session(PROFILE, InMemory(cluster.answer), store)
+        return [event async for event in following.read_logs(session, JOB)]
+
+    assert b"".join(chunk.data for chunk in asyncio.run(collect())) == b"0123" + rest
 
 
 def test_a_host_that_sees_an_older_state_of_a_file_for_a_while_changes_nothing(store: Store) -> None:

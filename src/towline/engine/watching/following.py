@@ -23,6 +23,7 @@ PATIENCE = 600.0
 """Seconds without any answer from the cluster until following gives up."""
 
 _FEW_TASKS = 200
+_AGAIN_SECONDS = 0.5
 
 
 async def read_logs(
@@ -32,11 +33,13 @@ async def read_logs(
     reader = LogReader(session, record, choice, tail, to_now=True)
     while True:
         answer = await reader.look()
-        for event in reader.take(answer):
-            if isinstance(event, LogChunk):
-                yield event
+        chunks = [event for event in reader.take(answer) if isinstance(event, LogChunk)]
+        for chunk in chunks:
+            yield chunk
         if reader.done:
             return
+        if not chunks:
+            await asyncio.sleep(_AGAIN_SECONDS)  # a file is shorter than it was, or gone: until that is sure
 
 
 async def follow(

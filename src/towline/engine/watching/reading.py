@@ -80,6 +80,11 @@ class _Reading:
         self.offset, self.before, self.doubts = 0, b"", 0
         return True
 
+    def shortened(self, size: int) -> None:
+        """Where it was wanted to an end, that is not behind the file's own."""
+        if self.end is not None:
+            self.end = min(self.end, size)
+
 
 @dataclass
 class LogReader:
@@ -143,6 +148,7 @@ class LogReader:
         """What is new in the answer; the offsets move on."""
         found = [(each, about) for each in answer.slices if (about := log_file(each.name))]
         self.quiet, self.more, self.tail = True, answer.cut, None
+        self._miss({each.name for each, _ in found})
         if self.tasks is not None:
             yield from self._sorted(found)
             return
@@ -171,6 +177,12 @@ class LogReader:
             self.over |= over
             self._forget(lambda about: about.task in over)
 
+    def _miss(self, names: set[str]) -> None:
+        """Want no more of a file that has gone, or has become as short as what was read of it, once that is sure."""
+        for name, file in self._files.items():
+            if name not in names and file.end is not None and not file.over and file.rewritten():
+                file.end = 0
+
     def _tasks(self) -> set[int] | None:
         return self.tasks if self.tasks is not None or self.record.task is None else {self.record.task}
 
@@ -188,6 +200,7 @@ class LogReader:
             if not reading.fits(each):
                 self.quiet = False
                 if reading.rewritten():
+                    reading.shortened(each.size)
                     yield LogRewritten(each.name)
             elif each.data:
                 self.quiet = False
