@@ -72,6 +72,7 @@ def test_a_login_makes_a_locked_image_pullable(clinic: Clinic, password: str) ->
     assert f"fix: towline registry login {LOCKED} --user NAME" in refused.err
     done = login(clinic, LOCKED, "--user", "puller", key=password + "\n")
     assert done.code == 0, done
+    assert f"It is right: {LOCKED} lets puller in." in done.out
     assert password not in done.out + done.err
     assert clinic.as_alice(f"stat -c %a {FILE}") == "600\n"
     found = clinic.terminal()("registry", "check", image)
@@ -81,10 +82,31 @@ def test_a_login_makes_a_locked_image_pullable(clinic: Clinic, password: str) ->
     assert ran.code == 0, ran
 
 
-def test_a_wrong_key_is_told_with_the_line_that_was_used(clinic: Clinic) -> None:
-    done = login(clinic, LOCKED, "--user", "puller", key="wrong")
+def test_a_wrong_key_is_refused_and_the_right_one_stays(clinic: Clinic, password: str) -> None:
+    assert login(clinic, LOCKED, "--user", "puller", key=password).code == 0
+    before = clinic.as_alice(f"cat {FILE}")
+    for user, key in (("puller", "wr0ng"), ("nobody", password)):
+        done = login(clinic, LOCKED, "--user", user, "--json", key=key)
+        assert done.code == 77
+        assert f"{LOCKED} does not take this key of {user}; nothing was written" in done.json["error"]["what"]
+        assert key not in done.out + done.err
+    assert clinic.as_alice(f"cat {FILE}") == before
+    assert clinic.as_alice("ls .config/enroot") == "", "and nothing else is left there"
+
+
+def test_a_key_that_cannot_be_tried_is_written_and_said_to_be_untried(clinic: Clinic, lab: Lab, password: str) -> None:
+    with fault(lab, "registry-down"):
+        done = login(clinic, LOCKED, "--user", "puller", key=password)
     assert done.code == 0
-    assert "It was not tried; this does: towline registry check IMAGE" in done.out
+    assert f"It could not be tried: https://{LOCKED} was not reached" in done.out.replace("http:", "https:")
+    assert "towline registry check IMAGE" in done.out
+    anybody = login(clinic, OPEN, "--user", "me", "--json", key="k")
+    assert anybody.json["registry"]["key"] == "untried"
+    assert f"{OPEN} lets anybody in" in anybody.json["registry"]["why"]
+
+
+def test_a_wrong_key_that_was_written_is_told_with_the_line_that_was_used(clinic: Clinic) -> None:
+    assert login(clinic, LOCKED, "--user", "puller", "--untried", key="wrong").code == 0
     found = clinic.terminal()("registry", "check", f"{LOCKED}/demo:latest")
     assert found.code == 77
     assert "401 with the line `machine registry.lab login puller`" in found.err
@@ -109,6 +131,8 @@ def test_a_registry_that_works_with_tokens_from_another_host(clinic: Clinic, lab
         assert wrong.code == 77
         assert "401 with the line `machine ctl.lab login puller`" in wrong.err
         assert login(clinic, fix[1], "--user", "puller", key=password).code == 0
+        told = login(clinic, LOCKED, "--user", "puller", key=password)
+        assert "sends clients to ctl.lab for a token, and the line for that host counts" in told.out
         right = check()
         assert right.code == 0, right
         assert "as puller, by the line for ctl.lab" in right.out
@@ -143,7 +167,7 @@ def test_the_key_of_nvidias_registry_may_come_from_the_environment(clinic: Clini
 def test_where_enroot_is_told_to_look_counts(clinic: Clinic) -> None:
     clinic.settings["setup"] = "export ENROOT_CONFIG_PATH=/lustre/alice/labtest-enroot"
     try:
-        assert login(clinic, LOCKED, "--user", "puller", key="k3y").code == 0
+        assert login(clinic, LOCKED, "--user", "puller", "--untried", key="k3y").code == 0
         assert "k3y" in clinic.as_alice("cat /lustre/alice/labtest-enroot/.credentials")
     finally:
         clinic.as_alice("rm -rf /lustre/alice/labtest-enroot")

@@ -32,24 +32,30 @@ def registry() -> None:
 @registry.command(epilog=_LOGIN)
 @click.argument("host", metavar="HOST[:PORT]", callback=named)
 @click.option("--user", metavar="NAME", default="", help="User at the registry; $oauthtoken for nvcr.io.")
+@click.option("--untried", is_flag=True, help="Write the key without asking the registry whether it takes it.")
 @cluster_option
 @json_option
-def login(*, host: str, user: str, cluster: str | None, as_json: bool) -> None:
-    """Write a registry's key into the cluster's Enroot credentials.
+def login(*, host: str, user: str, untried: bool, cluster: str | None, as_json: bool) -> None:
+    """Write a registry's key into the cluster's Enroot credentials, once the registry has taken it.
 
     The key is read from stdin when that is a pipe or a file, else for nvcr.io from the variable NGC_KEY, else asked
-    for. It never stands in an argument list, a log or an answer. It is written and not tried, for only an image shows
-    whether it opens anything: `towline registry check IMAGE` does that.
+    for. It never stands in an argument list, a log or an answer. The registry is asked from the login host; one that
+    refuses the key leaves the file as it was, and one that cannot be asked does not keep the key from being written.
+    What the key opens only an image shows: `towline registry check IMAGE`.
     """
     from towline.engine import registry as engine
 
-    done = run(engine.login(cluster, host, _key(host), user))
+    done = run(engine.login(cluster, host, _key(host), user, tried=not untried))
     if as_json:
         machines = [{"machine": machine, "user": name} for machine, name in done.machines]
-        print_document({"registry": {"file": done.file, "user": done.user, "machines": machines}})
+        about = {"file": done.file, "user": done.user, "machines": machines}
+        print_document({"registry": {**about, "key": done.verdict.value, "why": done.why}})
         return
     print(f"{done.file} on the cluster has the key of {done.user} for {host} now.")
-    print("It was not tried; this does: towline registry check IMAGE")
+    if done.why:
+        print(f"It could not be tried: {done.why}.\nAn image shows whether it is right: towline registry check IMAGE")
+    else:
+        print(f"It is right: {host} lets {done.user} in.")
 
 
 @registry.command(epilog=_CHECK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from towline.container.reference import DOCKER_HUB
@@ -79,14 +80,64 @@ def credential_lines(registry: str, user: str, secret: str) -> str:
     return "".join(f"machine {each} login {user} password {secret}\n" for each in machines)
 
 
-def login_call(lines: str, setup: str = "") -> Call:
-    """Write lines into the cluster's credentials file; read the answer with `parse_login`."""
-    return Call("registry-login", script("registry-login"), (), {**_setup(setup), "lines": lines.encode()})
+def login_call(lines: str, setup: str = "", tried_at: tuple[str, str] | None = None) -> Call:
+    """Write lines into the cluster's credentials file; read the answer with `parse_login`.
+
+    Args:
+        lines: the lines.
+        setup: the profile's shell line.
+        tried_at: the registry that is asked before whether it lets the user in, and the user; when it refuses the
+            lines, nothing is written. None writes them as they are.
+    """
+    files = {**_setup(setup), "lines": lines.encode()}
+    return Call("registry-login", script("registry-login"), tried_at or (), files)
 
 
-def parse_login(stdout: str) -> Credentials:
-    """The file as it is now, without its secrets."""
-    return parse_answer(stdout).credentials
+def parse_login(stdout: str) -> tuple[Credentials, Manifest | None]:
+    """The file as it is now, without its secrets, and what came of asking the registry; None when it was not asked.
+
+    Raises:
+        ValueError: the answer is not whole.
+    """
+    answer = parse_answer(stdout)
+    if not answer.complete:
+        raise ValueError("the answer broke off")
+    return answer.credentials, manifest_of(answer) if answer.has("check") else None
+
+
+class Verdict(str, Enum):
+    """What a registry said to a user's key."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNTRIED = "untried"
+
+
+def verdict_of(found: Manifest, registry: str) -> tuple[Verdict, str]:
+    """Whether a registry took the key of its own line, and why that cannot be told, or what it said."""
+    asked, words = found.url.removesuffix("/v2/"), found.words.rstrip(".")
+    if not found.curl:
+        return Verdict.UNTRIED, "there is no curl on the login host"
+    if not found.first:
+        return Verdict.UNTRIED, f"{asked} was not reached from the login host{f' ({words})' if words else ''}"
+    if found.first == 200:
+        return Verdict.UNTRIED, f"{registry} lets anybody in, whatever the key; only an image shows what it opens"
+    if found.first != 401:
+        return Verdict.UNTRIED, f"{registry} answered {found.first}"
+    machine, own = found.line.partition(" ")[0], machine_of(registry)
+    if found.token and machine not in (own, NGC_AUTHENTICATOR if own == NGC else own):
+        return (
+            Verdict.UNTRIED,
+            f"{registry} sends clients to {found.realm} for a token, and the line for that host counts",
+        )
+    who = found.realm or registry
+    if (found.token or found.code) in (401, 403):
+        return Verdict.WRONG, f"{who} answered {found.token or found.code}"
+    if found.code == 200:
+        return Verdict.RIGHT, ""
+    if found.token == 200:
+        return Verdict.UNTRIED, f"{registry} answered {found.code} to the token that {who} had given for it"
+    return Verdict.UNTRIED, f"{who} answered {found.token or found.code}"
 
 
 def check_call(image: Image, setup: str = "") -> Call:
@@ -107,10 +158,15 @@ def registry_arguments(image: Image) -> tuple[str, str, str, str]:
     """
     if image.is_file:
         raise ValueError(f"{image.path} is a file on the cluster, not an image in a registry")
-    on_hub = image.registry in ("", DOCKER_HUB, "index.docker.io", _HUB)
+    registry = registry_host(image.registry)
+    on_hub = registry == _HUB
     repository = f"library/{image.repository}" if on_hub and "/" not in image.repository else image.repository
-    registry = _HUB if on_hub else image.registry
     return registry, repository, image.digest or image.tag or "latest", image.user
+
+
+def registry_host(registry: str) -> str:
+    """The host that has a registry's API: Docker Hub's is another than its name."""
+    return _HUB if registry in ("", DOCKER_HUB, "index.docker.io", _HUB) else registry
 
 
 def parse_manifest(stdout: str) -> Manifest:

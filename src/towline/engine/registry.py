@@ -10,13 +10,16 @@ from towline.container.registry import (
     NGC,
     NGC_USER,
     Manifest,
+    Verdict,
     check_call,
     credential_lines,
     login_call,
     machine_of,
     parse_login,
     parse_manifest,
+    registry_host,
     told_tags,
+    verdict_of,
 )
 from towline.engine.outcomes import expect_done
 from towline.engine.reaching import open_remote
@@ -36,26 +39,33 @@ class LoggedIn:
         file: its path there.
         user: the user that was written.
         machines: registry and user of each line in it.
+        verdict: what the registry said to the key.
+        why: why it could not be tried; empty when it could.
     """
 
     file: str
     user: str
     machines: tuple[tuple[str, str], ...]
+    verdict: Verdict
+    why: str
 
 
-async def login(cluster: str | None, registry: str, key: str, user: str = "") -> LoggedIn:
-    """Write a registry's user and key into the cluster's Enroot credentials.
+async def login(cluster: str | None, registry: str, key: str, user: str = "", *, tried: bool = True) -> LoggedIn:
+    """Write a registry's user and key into the cluster's Enroot credentials, once the registry has taken them.
 
-    The key travels as an operation's file and is in no argument list, log or answer.
+    The key travels as an operation's file and is in no argument list, log or answer. It is tried from the login host;
+    where that cannot be, it is written all the same.
 
     Args:
         cluster: the profile's name; None for the default one.
         registry: host, and port if there is one.
         key: the password or API key.
         user: `$oauthtoken` for nvcr.io when not given.
+        tried: whether it is tried before.
 
     Raises:
         UsageError: registry, user or key could not stand in the file.
+        AccessRefused: the registry does not take the key; nothing was written.
         Unreachable, RemoteFault: nothing was written.
     """
     user = user or (NGC_USER if machine_of(registry) == NGC else "")
@@ -66,9 +76,20 @@ async def login(cluster: str | None, registry: str, key: str, user: str = "") ->
     except ValueError as error:
         raise UsageError(str(error), fix="Give it as the registry shows it, without quotation marks.") from None
     profile = resolve(cluster).profile
-    stdout = await _run(profile, login_call(lines, profile.setup), "writing the registry's credentials")
-    found = parse_login(stdout)
-    return LoggedIn(found.path, user, found.machines)
+    call = login_call(lines, profile.setup, (registry_host(registry), user) if tried else None)
+    stdout = await _run(profile, call, "writing the registry's credentials")
+    try:
+        found, said = parse_login(stdout)
+    except ValueError as error:
+        raise RemoteFault("it is not known whether the key was written", why=str(error), fix="Try again.") from None
+    verdict, why = verdict_of(said, registry) if said else (Verdict.UNTRIED, "that was not wanted")
+    if verdict is Verdict.WRONG:
+        raise AccessRefused(
+            f"{registry} does not take this key of {user}; nothing was written to {found.path}",
+            why=f"{why}.",
+            fix="Give it again, see that it has not expired and is of this user, or write it as it is with --untried.",
+        )
+    return LoggedIn(found.path, user, found.machines, verdict, why)
 
 
 async def check(cluster: str | None, image: str) -> Manifest:

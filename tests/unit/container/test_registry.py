@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from towline.container.registry import (
+    Manifest,
+    Verdict,
     check_call,
     credential_lines,
     login_call,
@@ -18,6 +22,7 @@ from towline.container.registry import (
     parse_login,
     parse_manifest,
     told_tags,
+    verdict_of,
 )
 from towline.models.image import Image
 from towline.slurm.doctor import Credentials
@@ -92,7 +97,7 @@ def test_other_lines_stay_as_they_are_and_no_secret_is_printed(others: list[str]
 def test_the_answer_has_registries_and_users(tmp_path: Path) -> None:
     _, printed = edited(None, PUBLIC, tmp_path)
     path = str(tmp_path / "home" / ".config" / "enroot" / ".credentials")
-    assert parse_login(printed) == Credentials(
+    assert parse_login(printed)[0] == Credentials(
         path, "600", (("nvcr.io", "$oauthtoken"), ("authn.nvidia.com", "$oauthtoken"))
     )
 
@@ -164,3 +169,35 @@ def test_which_tags_there_are_is_told_with_the_likeliest_first(wanted: str, tags
     said = told_tags(wanted, tags)
     assert said.startswith(told)
     assert said.count(",") < 10
+
+
+ASKED = Manifest(url="https://r.lab:5001/v2/", first=401, code=200, file="/c", line="r.lab me")
+
+
+@pytest.mark.parametrize(
+    ("said", "registry", "verdict", "why"),
+    [
+        ({}, "r.lab:5001", Verdict.RIGHT, ""),
+        ({"code": 401}, "r.lab:5001", Verdict.WRONG, "r.lab:5001 answered 401"),
+        ({"token": 401, "code": 401, "realm": "r.lab"}, "r.lab:5001", Verdict.WRONG, "r.lab answered 401"),
+        ({"token": 200, "realm": "r.lab"}, "r.lab:5001", Verdict.RIGHT, ""),
+        ({"token": 401, "realm": "t.lab", "line": ""}, "r.lab", Verdict.UNTRIED, "the line for that host counts"),
+        ({"token": 200, "realm": "t.lab", "line": "t.lab me"}, "r.lab", Verdict.UNTRIED, "sends clients to t.lab"),
+        ({"token": 200, "realm": "r.lab", "code": 401}, "r.lab", Verdict.UNTRIED, "r.lab answered 401 to the token"),
+        (
+            {"token": 200, "realm": "authn.nvidia.com", "line": "authn.nvidia.com $oauthtoken"},
+            "nvcr.io",
+            Verdict.RIGHT,
+            "",
+        ),
+        ({"first": 0, "code": 0, "words": "curl: (7) no."}, "r", Verdict.UNTRIED, "not reached from the login host"),
+        ({"first": 200}, "r", Verdict.UNTRIED, "lets anybody in"),
+        ({"first": 503, "code": 503}, "r", Verdict.UNTRIED, "r answered 503"),
+        ({"code": 500}, "r.lab:5001", Verdict.UNTRIED, "answered 500"),
+        ({"curl": False}, "r", Verdict.UNTRIED, "no curl"),
+    ],
+)
+def test_what_a_registry_said_to_a_key(said: dict[str, Any], registry: str, verdict: Verdict, why: str) -> None:
+    found, words = verdict_of(dataclasses.replace(ASKED, **said), registry)
+    assert found is verdict
+    assert why in words if why else words == ""

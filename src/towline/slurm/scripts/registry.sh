@@ -1,6 +1,6 @@
 #!/bin/sh
-# Asking a registry for an image's manifest as Enroot would. Secrets go from the credentials file into files of the
-# private working directory that curl reads; none is in an argument or in what is printed.
+# Asking a registry for an image's manifest, or whether it lets a user in, as Enroot would. Secrets go from the
+# credentials file into files of the private working directory that curl reads; none is in an argument or in what is printed.
 
 tl_accept='application/vnd.docker.distribution.manifest.v2+json, application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, application/vnd.oci.image.index.v1+json'
 
@@ -107,6 +107,7 @@ bearer() {
     netrc >./netrc
     fetch --netrc-file ./netrc -- "$tl_realm${tl_query:+$tl_mark$tl_query}" </dev/null
     rm -f ./netrc
+    tl_token=$tl_code
     tl_line=$(line "$tl_at")
     printf '>realm %s\n>line %s\n>token %s\n' "$tl_at" "$tl_line" "$tl_code"
     [ "$tl_status" -eq 0 ] && [ "$tl_code" = 200 ] || return 0
@@ -128,8 +129,14 @@ basic() {
 # check_manifest REGISTRY REPOSITORY REFERENCE USER: prints a frame with what came of it; USER is empty for the first line
 # of the credentials file that fits.
 check_manifest() {
-    tl_registry=$1 tl_url=/v2/$2/manifests/$3 tl_wanted=$4
     tl_credentials=$(credentials_file)
+    ask "$1" "/v2/$2/manifests/$3" "$4"
+}
+
+# ask REGISTRY PATH USER: the same for any path of its API, with the lines of $tl_credentials.
+ask() {
+    # shellcheck disable=SC2034  # registry-login.sh reads tl_token
+    tl_registry=$1 tl_url=$2 tl_wanted=$3 tl_line='' tl_token='' tl_code=''
     printf '@fact check\n>file %s\n' "$tl_credentials"
     if ! command -v curl >/dev/null 2>&1; then
         printf '>no-curl\n'
