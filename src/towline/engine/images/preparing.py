@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 
 from towline.config.profile import ClusterProfile
 from towline.container.cache import CachedImage, Found, Nodes, find_call, name_of, parse_found
@@ -61,8 +63,10 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
     there = facts.partition(profile.import_partition)
     if there is None and profile.import_on == "job":
         return _nowhere(profile, facts) if wanted == "always" else AS_THEY_ARE
-    nodes = nodes_of(spec, facts)
-    found = {text: await find(session, Image.parse(text), nodes) for text in pulled}
+    found = {
+        text: await _find_for(session, text, [nodes_of(each, facts) for each in jobs_with(spec, text)])
+        for text in pulled
+    }
     decisions = [
         decide(text, found[text], profile, time.time()) if text in found else _file(text) for text in spec.images
     ]
@@ -71,6 +75,22 @@ async def prepare(session: Session, spec: JobSpec, facts: SiteFacts) -> Prepared
         tuple(check for _, check, _ in decisions),
         tuple(note for _, _, note in decisions if note),
     )
+
+
+def jobs_with(spec: JobSpec, text: str) -> tuple[JobSpec, ...]:
+    """The job, or the components of a heterogeneous one, whose nodes start that image."""
+    if not spec.components:
+        return (spec,)
+    apart = [role.name for role in spec.roles if role.on is None]
+    starting = {role.on or role.name for role in spec.roles if (role.image or spec.image) == text}
+    return tuple(each for name, each in zip(apart, spec.components, strict=True) if name in starting)
+
+
+async def _find_for(session: Session, text: str, kinds: Sequence[Nodes]) -> Found:
+    """The same for all kinds of nodes that start an image: their architectures count together."""
+    wanted = [kind for number, kind in enumerate(kinds) if kind not in kinds[:number]]
+    found = [await find(session, Image.parse(text), kind) for kind in wanted]
+    return replace(found[0], arches=tuple(sorted({arch for each in found for arch in each.arches})))
 
 
 _FEATURES = re.compile(r"[\w.-]+(?:&[\w.-]+)*")
@@ -131,8 +151,8 @@ def decide(text: str, found: Found, profile: ClusterProfile, now: float) -> Deci
         kinds = " and ".join(found.arches)
         evidence = f"the nodes that the job may get are {kinds}, and a file made of {text} is for one of them"
         fix = (
-            "Name nodes of one kind with --partition, --constraint, --gpu-type or --nodelist; "
-            "or have each pull the image when the job starts: --image-import never."
+            "Name nodes of one kind with --partition, --constraint, --gpu-type or --nodelist, or an image of its own "
+            "for each role; or have each pull the image when the job starts: --image-import never."
         )
         return None, Check("image", Verdict.FAILS, evidence, fix), ""
     (arch,) = found.arches

@@ -9,10 +9,11 @@ import pytest
 from towline.config.profile import ClusterProfile
 from towline.container.cache import CachedImage, Found, name_of
 from towline.container.registry import Manifest
-from towline.engine.images.preparing import decide, nodes_of
+from towline.engine.images.preparing import decide, jobs_with, nodes_of
 from towline.models.image import Image
 from towline.models.plan import Verdict
 from towline.models.resources import Resources
+from towline.models.roles import Role
 from towline.models.site import SiteFacts
 from towline.models.spec import JobSpec
 from towline.slurm.space import Quota, Space
@@ -129,3 +130,19 @@ def test_the_nodes_that_a_job_may_get_are_told(given: str, features: tuple[str, 
     nodes = nodes_of(spec, facts)
     assert tuple(nodes.features) == features
     assert nodes.file.decode().splitlines()[:3] == ["in n[1-2]", "out n3", "gpu a100"]
+
+
+def test_an_image_is_for_the_nodes_of_the_components_that_start_it() -> None:
+    roles = (
+        Role(name="actor", command=("true",), partition=("grace",), image="nvcr.io/x/actor:1"),
+        Role(name="helper", command=("true",), on="actor", image="nvcr.io/x/helper:1"),
+        Role(name="learner", command=("true",), partition=("hopper",), constraint="fast"),
+        Role(name="judge", command=("true",), partition=("hopper",)),
+    )
+    spec = JobSpec(image=TEXT, partition=("cpu",), roles=roles)
+    assert [
+        [(each.partition, each.constraint) for each in jobs_with(spec, text)]
+        for text in ("nvcr.io/x/actor:1", "nvcr.io/x/helper:1", TEXT)
+    ] == [[(("grace",), None)], [(("grace",), None)], [(("hopper",), "fast"), (("hopper",), None)]]
+    plain = JobSpec(image=TEXT, command=("true",))
+    assert jobs_with(plain, TEXT) == (plain,)
