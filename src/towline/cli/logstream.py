@@ -28,6 +28,7 @@ class LogWriter:
     def __init__(self, choice: LogChoice | None = None, only: LineFilter | None = None) -> None:
         self._filters = {name: LogFilter() for name, stream in _streams().items() if stream.isatty()}
         self._lines: dict[tuple[str, str], Lines] = {}
+        self._attempts: dict[tuple[str, str], int] = {}
         self._open_line = False
         self._only = only
         self._choice = choice or LogChoice()
@@ -36,8 +37,12 @@ class LogWriter:
         """Write one chunk at once."""
         source = self._source(chunk)
         if source or self._only:
-            lines = self._lines.setdefault((chunk.stream, source), Lines())
-            self._put_lines(chunk.stream, source, lines.feed(chunk.data))
+            key = chunk.stream, source
+            lines = self._lines.setdefault(key, Lines())
+            if self._attempts.setdefault(key, chunk.attempt) != chunk.attempt:  # it goes on in another file
+                self._attempts[key] = chunk.attempt
+                self._put_lines(*key, lines.close())
+            self._put_lines(*key, lines.feed(chunk.data))
             return
         found = self._filters.get(chunk.stream)
         self._put(chunk.stream, thinned(found.feed(chunk.data)) if found else chunk.data)
@@ -48,6 +53,12 @@ class LogWriter:
         node = "" if chosen.node or chosen.rank is not None else chunk.node
         return replace(chunk, role=role, node=node, rank=None if chosen.rank is not None else chunk.rank).source
 
+    def pause(self) -> None:
+        """End the line and its colours on a terminal, so that other text can follow; what was kept back is kept on."""
+        for name, found in self._filters.items():
+            self._put(name, found.pause())
+        self._end_line()
+
     def finish(self) -> None:
         """Write what filters kept back, and end the line on a terminal, so that other text can follow."""
         for (stream, source), lines in self._lines.items():
@@ -56,6 +67,9 @@ class LogWriter:
         for name, found in self._filters.items():
             self._put(name, found.close())
             self._filters[name] = LogFilter()
+        self._end_line()
+
+    def _end_line(self) -> None:
         if self._open_line:
             sys.stderr.write("\n")
             self._open_line = False

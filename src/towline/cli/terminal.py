@@ -46,6 +46,11 @@ class LogFilter:
         """The next bytes, cleaned; the start of an unfinished sequence is kept back."""
         return self._clean(self._decoder.decode(data), last=False)
 
+    def pause(self) -> bytes:
+        """An end to colours if there were any; what is kept back is kept on."""
+        coloured, self._coloured = self._coloured, False
+        return RESET.encode() if coloured else b""
+
     def close(self) -> bytes:
         """What is left, and an end to colours if there were any."""
         rest = self._clean(self._decoder.decode(b"", True), last=True)

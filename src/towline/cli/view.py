@@ -92,8 +92,11 @@ class TextView:
             self._status.clear()
             self._log.write(event)
         elif isinstance(event, NoAnswer):
-            self._log.finish()
+            self._log.pause()
             self._status.say(wording.no_answer(event.reason), YELLOW)
+        elif isinstance(event, AttemptBegan) and event.task is not None:
+            self._log.pause()  # the other tasks' lines go on
+            self._status.say(wording.mark(event), YELLOW)
         elif isinstance(event, AttemptBegan | LogRewritten):
             self._log.finish()
             self._status.say(wording.mark(event), YELLOW)
@@ -136,7 +139,7 @@ class TextView:
         if record.tasks is not None:
             self._status.update(text)  # counts change all the time
         elif text != self._said:
-            self._log.finish()
+            self._log.pause()
             self._status.say(text)
             self._said = text
 
@@ -176,9 +179,12 @@ class JsonView:
         elif isinstance(event, NoAnswer):
             print_document({"event": "no-answer", "job_id": self._id, "reason": event.reason})
         elif isinstance(event, AttemptBegan):
+            if event.task is None:
+                self.finish()
             task = {} if event.task is None else {"task": event.task}
             print_document({"event": "attempt", "job_id": self._id, "number": event.number, **task})
         elif isinstance(event, LogRewritten):
+            self.finish()
             print_document({"event": "rewritten", "job_id": self._id, "file": event.name})
         elif not event.record.state.ended:
             self._print("state", event.record)
