@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 
 import pytest
@@ -13,8 +14,9 @@ import pytest
 from harness.store import ENDPOINT, Store, open_store
 from tests.lab.faulty import as_alice
 from tests.lab.tao_jobs import IMAGE, ended, until
+from tests.unit.runner.shop import opened
 from towline.lab import Lab
-from towline.lab.layout import WEB_PORT
+from towline.lab.layout import ALICE, UPLINK_ADDRESS, WEB_PORT
 from towline.lab.store.daemon import web_folder
 from towline.tao.platforms.slurm import SlurmSDK
 from towline.tao.script_runner import build_entrypoint
@@ -119,6 +121,52 @@ def test_what_cannot_be_had_keeps_the_command_from_starting_and_is_told(sdk: Slu
     assert f"{before} (not-found): {missing}: there is no such object, and none below it" in absent
     assert (sdk.get_failure_analysis(jobs[0].id) or {})["retriable"] is False, "it was tried once"
     assert "it has begun" not in refused + absent
+
+
+def test_an_output_that_cannot_be_taken_away_fails_a_job_that_had_succeeded(sdk: SlurmSDK, store: Store) -> None:
+    gone = f"s3://{store.bucket}-none/out"
+    entry = build_entrypoint(command="mkdir /tmp/out && echo x >/tmp/out/a && echo trained", outputs={"/tmp/out": gone})
+    job = sdk.create_job(IMAGE, entry["command"], gpu_count=0)
+    assert ended(sdk, job.id) == "Error"
+    logs = sdk.get_job_logs(job.id)
+    assert "trained\n" in logs
+    assert f"/tmp/out could not be taken to {gone}: " in logs
+    assert (sdk.get_failure_analysis(job.id) or {})["exit_code"] == 1
+    assert (sdk.get_job(job.id) or {})["slurm_metadata"]["retry_count"] == 0, "training again would end alike"
+
+
+SHOW = 'echo on $SLURMD_NODENAME; wc -c <"$(cut -d \'"\' -f 2 {config_path})/a"'
+
+
+def test_another_node_goes_on_where_the_one_that_brings_an_input_was_killed(
+    tao_variables: dict[str, str], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del tao_variables
+    monkeypatch.setenv("SLURM_MAX_GPUS_PER_NODE", "1")  # each job has a node of its own
+    monkeypatch.setenv("SLURM_USE_REQUEUE", "false")  # and the one that is killed does not go on by itself
+    mirror = f"/lustre/{ALICE.name}/tao-mirror"
+    as_alice(lab, f"rm -rf {mirror}; mkdir {mirror}")
+    with opened(UPLINK_ADDRESS) as shop:
+        for name, value in shop.env.items():
+            monkeypatch.setenv(name, value)
+        shop.objects = {"b/set/a": bytes(SIZE)}
+        shop.open.clear()
+        text = build_entrypoint(command=SHOW, specs={"d": "s3://b/set"}, inputs=["d"], mount_path=mirror)["command"]
+        with SlurmSDK(poll_interval=1) as sdk:
+            first = sdk.create_job(IMAGE, text, gpu_count=1)
+            until(lambda: shop.gets)
+            second = sdk.create_job(IMAGE, text, gpu_count=1)
+            until(lambda: "where s3://b/set is brought" in sdk.get_job_logs(second.id))
+            as_alice(lab, f"scancel --signal=KILL {(sdk.get_job(first.id) or {})['slurm_job_id']}")
+            assert ended(sdk, first.id) != "Complete"
+            shop.open.set()
+            assert ended(sdk, second.id) == "Complete"
+            logs = sdk.get_job_logs(second.id)
+    waited = re.search(r"waiting for (\S+), where", logs)
+    assert waited
+    assert f"on {waited[1]}\n" not in logs, "it was another node"
+    assert f"{SIZE}\n" in logs
+    assert as_alice(lab, f"find {mirror} -type f -name a -size {SIZE}c | wc -l").strip() == "1"
 
 
 TRAIN = r"""

@@ -7,7 +7,8 @@
         status_events.jsonl     every change, once, oldest first
         latest_logs.txt, failure_analysis.json
 
-Files appear whole, and several processes may write: a lock in the folder keeps them apart.
+Files appear whole, and several processes may write: a lock in the folder keeps them apart. What somebody else has left
+half written or otherwise unreadable counts as not there.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path, PurePath
 from typing import Any, Protocol, cast
 
 from towline.engine.redaction import redacted
+from towline.models.errors import SpecError
 from towline.tao.files import write_whole
 from towline.tao.models import JobStatus, now
 from towline.tao.words import TERMINAL
@@ -54,9 +56,17 @@ class ActionWorkflow:
 
     Attributes:
         workspace: the folder; made when it is missing.
+
+    Raises:
+        SpecError: a name would lead out of the folder of all runs.
     """
 
     def __init__(self, root_dir: str | os.PathLike[str], run_name: str, timestamp: str) -> None:
+        for name in (run_name, timestamp):
+            if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
+                raise SpecError(
+                    f"{name!r} is no name of a run", fix="Name it by a folder below the folder of all runs."
+                )
         self.root_dir = Path(root_dir)
         self.run_name = run_name
         self.timestamp = timestamp
@@ -86,7 +96,7 @@ class ActionWorkflow:
         job_id = str(getattr(job, "id", ""))
         status = str(getattr(job, "status", "") or "Pending")
         with self._locked():
-            known = _read(self.status_path)
+            known = _read_run(self.status_path)
             news = self._noted(known, job_id, status, "")
             submitted = {"job": about, "specs": _plain(specs), "script_runner": _plain(script_runner)}
             jobs = {**known.get("jobs", {}), job_id: {**submitted, "job_status": _status(job_id, status, "", "")}}
@@ -104,9 +114,11 @@ class ActionWorkflow:
         `Unknown` ends nothing: the job stays among those that go on. The word of an end never changes.
         """
         job_id, word = str(getattr(status, "job_id", "")), str(getattr(status, "status", ""))
+        if not job_id or not word:
+            raise SpecError(f"{status!r} is no status of a job", fix="Give what `get_job_status` returns.")
         message = message or str(getattr(status, "message", ""))
         with self._locked():
-            known = _read(self.status_path)
+            known = _read_run(self.status_path)
             if self._noted(known, job_id, word, message):
                 self._note(known, job_id, _status(job_id, word, message, str(getattr(status, "updated_at", ""))))
                 self._append_event({"event": "status", "job_id": job_id, "status": word, "message": message})
@@ -129,8 +141,8 @@ class ActionWorkflow:
     @property
     def active_jobs(self) -> tuple[str, ...]:
         """The ids of the jobs that have not ended, as far as is noted."""
-        jobs = cast("dict[str, Fields]", _read(self.status_path).get("jobs", {}))
-        return tuple(name for name, job in jobs.items() if job["job_status"]["status"] not in TERMINAL)
+        jobs = cast("dict[str, Fields]", _read_run(self.status_path)["jobs"])
+        return tuple(name for name, job in jobs.items() if job["job_status"].get("status") not in TERMINAL)
 
     # --- Files ---
 
@@ -154,20 +166,22 @@ class ActionWorkflow:
             {
                 "job_id": job_id,
                 **{name: job["job"].get(name, "") for name in _OF_JOBS},
-                "status": job["job_status"]["status"],
+                "status": job["job_status"].get("status"),
                 "updated_at": now(),
             }
             for job_id, job in jobs.items()
-            if job["job_status"]["status"] not in TERMINAL
+            if job["job_status"].get("status") not in TERMINAL
         ]
         write_whole(self.active_jobs_path, json.dumps(active, indent=2, sort_keys=True) + "\n")
 
     def _append_event(self, event: Fields) -> None:
-        """Whole lines in one write each: a reader never sees a part of one."""
+        """A whole line in one write: a reader never sees a part of it, and one that was cut off spoils no other."""
         line = redacted(json.dumps({"timestamp": now(), **event}, sort_keys=True)) + "\n"
-        handle = os.open(self.events_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        handle = os.open(self.events_path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(handle, line.encode())
+            size = os.fstat(handle).st_size
+            cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+            os.write(handle, ("\n" * cut + line).encode())
         finally:
             os.close(handle)
 
@@ -189,12 +203,22 @@ def _write(path: Path, values: object) -> None:
     write_whole(path, redacted(json.dumps(values, indent=2, sort_keys=True)) + "\n")
 
 
-def _read(path: Path) -> Fields:
+def _read_run(path: Path) -> Fields:
+    """A run's status, its `jobs` as they can be used; a job that TAO's own SDK has noted is one of them."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return cast("Fields", found) if isinstance(found, dict) else {}
+        known = _fields(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, RecursionError):
+        known = {}
+    only = _fields(known.get("job"))
+    given = _fields(known.get("jobs")) or {str(only.get("job_id") or only.get("id") or ""): known}
+    jobs = {name: _fields(job) for name, job in given.items() if name and _fields(_fields(job).get("job_status"))}
+    named = {name: {**job, "job": {"job_id": name, **_fields(job.get("job"))}} for name, job in jobs.items()}
+    kept = ("job", "specs", "script_runner", "job_status")
+    return {**known, "jobs": {name: {key: job[key] for key in kept if key in job} for name, job in named.items()}}
+
+
+def _fields(value: object) -> Fields:
+    return cast("Fields", value) if isinstance(value, dict) else {}
 
 
 def _plain(value: Any) -> Any:

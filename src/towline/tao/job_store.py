@@ -237,7 +237,9 @@ class JobStore:
         """
         try:
             found = json.loads(Path(state_file).read_text(encoding="utf-8"))
-            rows = cast("list[Row]", found["active_jobs"])
+            rows = [dict(cast("Row", row)) for row in found["active_jobs"]]
+            if not all(isinstance(row["job_id"], str) for row in rows):
+                raise ValueError("a job's id is no text")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{state_file} is no state file of TAO's SDK", why=str(error)) from None
         return self._take(rows, ())

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from towline.models.errors import SpecError
 from towline.models.secrets import Secrets
@@ -24,6 +25,12 @@ FORWARDED = {
 
 _SECRET = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_ID)?$", re.IGNORECASE)
 
+_SOURCES, _TARGETS = ("from_path", "source", "src"), ("mount_path", "path", "target")
+"""What TAO's SDK calls the two ends of a mount, in the order in which they count."""
+_LONGEST = 300
+"""Characters of a value that an error repeats."""
+
+T = TypeVar("T")
 Mounts = Sequence[str | Mapping[str, str]]
 
 
@@ -53,12 +60,12 @@ class Wish:
 
     image: str
     command: str
-    gpu_count: int = 1
-    num_nodes: int = 1
+    gpu_count: int | None = 1
+    num_nodes: int | None = 1
     env_vars: Mapping[str, object] | None = None
     partition: str | None = None
     account: str | None = None
-    mounts: Mounts | None = None
+    mounts: Mounts | str | None = None
     inputs: Mapping[str, str] | None = None
     outputs: Sequence[str] | Mapping[str, str] | None = None
 
@@ -74,34 +81,61 @@ def request_of(wish: Wish, results: str, env: Mapping[str, str]) -> Request:
     Raises:
         SpecError: a value cannot be right; nothing was sent.
     """
-    if not wish.command.strip():
-        raise SpecError("the command is empty", fix="Give the shell text that shall run in the container.")
-    public, secret = _environment(wish.env_vars or {}, env)
+    if not isinstance(wish.command, str) or not wish.command.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        what = "empty" if wish.command in (None, "") or str(wish.command).isspace() else "no text"
+        raise SpecError(f"the command is {what}", fix="Give the shell text that shall run in the container.")
+    public, secret = _environment(_table(wish.env_vars, "env_vars"), env)
     folders = _folders(wish.outputs or ())
     spec = JobSpec.build(
         name=NAME,
         image=wish.image,
         shell=wish.command,
-        resources={"nodes": wish.num_nodes, **_gpus(wish.gpu_count)},
+        resources={"nodes": 1 if wish.num_nodes is None else wish.num_nodes, **_gpus(wish.gpu_count)},
         partition=wish.partition or (),
-        account=wish.account,
+        account=wish.account or None,
         env={"CLOUD_METADATA": _cloud(env), **public} if _cloud(env) else public,
         secrets=tuple(secret),
-        mounts=[*(wish.mounts or ()), *_output_mounts(folders, results)],
-        inputs=dict(wish.inputs or {}),
+        mounts=[*_mounts(wish.mounts), *_output_mounts(folders, results)],
+        inputs=dict(_table(wish.inputs, "inputs")),
         outputs=_destinations(wish.outputs, folders),
     )
     return Request(spec, secret, tuple(filter(None, folders.values())))
 
 
-def _gpus(count: int) -> dict[str, int]:
+def _gpus(count: int | None) -> dict[str, int]:
     """GPUs of each node; from a node's number on they are whole nodes, as the preset has it. 0 is a job of CPUs."""
-    return {"gpus": count} if count else {}
+    return {"gpus": 1} if count is None else {"gpus": count} if count else {}
+
+
+def _table(given: Mapping[str, T] | None, what: str) -> Mapping[str, T]:
+    """A table of texts; None is an empty one.
+
+    Raises:
+        SpecError: it is none.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):  # pyright: ignore
+        raise SpecError(f"{what} must be a table with texts as its keys, not {given!r}"[:_LONGEST], fix="Give a dict.")
+    return given
+
+
+def _mounts(given: Mounts | str | None) -> list[str | Mapping[str, str]]:
+    """The mounts in our words; TAO's SDK takes one text with commas, and tables with words of its own."""
+    each = [part for part in given.split(",") if part] if isinstance(given, str) else list(given or ())
+    return [_mount(one) if isinstance(one, Mapping) else one for one in each]
+
+
+def _mount(given: Mapping[str, str]) -> Mapping[str, str]:
+    words = {name: value for name, value in given.items() if name not in _SOURCES + _TARGETS}
+    source = next((given[name] for name in _SOURCES if given.get(name)), "")
+    target = next((given[name] for name in _TARGETS if given.get(name)), source)
+    return {**words, **({"source": source} if source else {}), **({"target": target} if target else {})}
 
 
 def _environment(given: Mapping[str, object], env: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """The public variables, and those whose values are secret."""
-    texts = {name: value if isinstance(value, str) else str(value) for name, value in given.items()}
+    texts = {name: str(value) for name, value in given.items() if value is not None}
     secret = {name: text for name, text in texts.items() if text and _SECRET.search(name)}
     for ours, theirs in FORWARDED.items():
         if (value := env.get(ours)) and theirs not in texts:
@@ -125,6 +159,10 @@ def _cloud(env: Mapping[str, str]) -> str:
 def _folders(outputs: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
     """Path in the container → directory below the results; empty for the results themselves, if it is the only one."""
     paths = [outputs] if isinstance(outputs, str) else list(outputs)
+    if not all(isinstance(path, str) for path in paths):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SpecError(
+            f"outputs must be paths of the container, not {paths!r}"[:_LONGEST], fix="Give a list of texts."
+        )
     if len(paths) == 1:
         return {paths[0]: ""}
     names = {path: re.sub(r"[^A-Za-z0-9_.-]+", "-", path.strip("/")).lstrip(".-") or "root" for path in paths}

@@ -59,7 +59,7 @@ class Counterpart(Quiet):
             return
         key = self._key()
         self.shop.gets[key] += 1
-        self.shop.open.wait(30)
+        self.shop.open.wait(120)
         content, begin = self.shop.objects[key], 0
         if self.headers.get("Range"):
             begin = int(self.headers["Range"].removeprefix("bytes=").removesuffix("-"))
@@ -101,10 +101,10 @@ def _md5(content: bytes) -> str:
 
 
 @contextmanager
-def opened() -> Generator[Shop]:
+def opened(address: str = "127.0.0.1") -> Generator[Shop]:
     """A shop that is open."""
     shop = Shop()
     handler: Any = type("Handler", (Counterpart,), {"shop": shop})
-    with served(handler) as url:
+    with served(handler, address) as url:
         shop.url = url
         yield shop

@@ -17,13 +17,13 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def served(handler: Any) -> Generator[str]:
+def served(handler: Any, address: str = "127.0.0.1") -> Generator[str]:
     """The URL of a server with that handler, while it runs."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer((address, 0), handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield f"http://{address}:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -103,3 +103,12 @@ def test_threads_and_processes_share_a_file(tmp_path: Path) -> None:
     assert len(stores[1].list_jobs()) == 60
     for store in stores:
         store.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"active_jobs": [1]}', '{"active_jobs": [{"a": 2}]}', '{"active_jobs": null}']
+)
+def test_what_is_no_state_file_is_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state.json").write_text(text)
+    with JobStore(":memory:") as store, pytest.raises(ConfigError, match="is no state file of TAO's SDK"):
+        store.import_from_state_file(tmp_path / "state.json")

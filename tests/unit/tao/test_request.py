@@ -29,6 +29,26 @@ def test_an_account_is_the_users_or_none() -> None:
     assert request(account="research").spec.account == "research"
 
 
+def test_none_and_what_is_empty_is_what_is_not_given() -> None:
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("gpu_count", "num_nodes", "partition", "account", "mounts", "inputs", "outputs", "env_vars")
+    )
+    empty: dict[str, Any] = {"partition": "", "account": "", "mounts": [], "inputs": {}, "outputs": [], "env_vars": {}}
+    assert request(**nothing).spec == request(**empty).spec == request().spec
+    left_out = request({"HF_TOKEN": "t"}, env_vars={"A": None, "WANDB_API_KEY": None, "HF_TOKEN": None})
+    assert (left_out.spec.env, left_out.secrets) == ({}, {"HF_TOKEN": "t"})
+
+
+def test_mounts_in_the_words_of_taos_sdk() -> None:
+    wanted = [("/a", "/b", "rw"), ("/c", "/c", "rw")]
+    for given in (
+        [{"from_path": "/a", "mount_path": "/b"}, {"src": "/c"}],
+        [{"source": "/a", "target": "/b"}, "/c:/c"],
+        "/a:/b,/c:/c",
+    ):
+        assert [(each.source, each.target, each.mode) for each in request(mounts=given).spec.mounts] == wanted
+
+
 @pytest.mark.parametrize("command", ["awk '{ print $1 }' f", "echo \"$A\" 'b' {c}", "a && b; c | d", "x\n\ny"])
 def test_commands_stay_as_they_are(command: str) -> None:
     assert request(command=command).spec.shell == command
@@ -100,6 +120,16 @@ def test_outputs_are_kept_with_the_results() -> None:
         {"gpu_count": -1},
         {"num_nodes": 0},
         {"outputs": ["/a/b", "/a-b"]},
+        {"command": None},
+        {"command": ["python", "train.py"]},
+        {"command": b"true"},
+        {"env_vars": {1: "x"}},
+        {"env_vars": "A=b"},
+        {"inputs": ["s3://b/set"]},
+        {"outputs": [None]},
+        {"mounts": [None]},
+        {"mounts": [{"target": "/b"}]},
+        {"gpu_count": "four"},
     ],
 )
 def test_what_cannot_be_right_is_refused(fields: dict[str, Any]) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from towline.engine.redaction import conceal
+from towline.models.errors import SpecError
 from towline.tao.action_workflow import ActionWorkflow
 from towline.tao.models import Job, JobStatus
 
@@ -128,3 +131,65 @@ def test_a_reader_never_finds_half_a_file(tmp_path: Path) -> None:
         if workflow.metadata_path.exists():
             json.loads(workflow.metadata_path.read_text())
     writer.join()
+
+
+BROKEN = (
+    b"",
+    b"\xff\xfe{{",
+    b'{"jobs": {"one": {"job"',
+    b"[1]",
+    b'{"jobs": []}',
+    b'{"jobs": null}',
+    b'{"jobs": {"one": null}}',
+    b'{"jobs": {"one": {"job": {}}}}',
+    b'{"jobs": {"one": {"job": null, "job_status": "Running"}}}',
+    b'{"jobs": {"one": {"job_status": {"status": null}}}}',
+    b'{"job": 1, "job_status": {"status": "Running"}}',
+)
+
+
+@pytest.mark.parametrize("content", BROKEN)
+def test_a_status_that_somebody_left_broken_stops_nobody(tmp_path: Path, content: bytes) -> None:
+    for number, note in enumerate((lambda: None, lambda: begun(tmp_path, "one"))):
+        workflow = ActionWorkflow(tmp_path, "dino", "20260427")
+        workflow.status_path.write_bytes(content)
+        assert set(workflow.active_jobs) <= {"one"}
+        note()
+        workflow.sync_status(JobStatus("one", "Running", f"epoch {number}"))
+        assert workflow.active_jobs == ("one",)
+        assert active(workflow) == ["one"]
+
+
+def test_a_run_of_taos_own_sdk_is_gone_on_with(tmp_path: Path) -> None:
+    workflow = ActionWorkflow(tmp_path, "dino", "20260427")
+    theirs = {"job": {"id": "one", "action": "train"}, "job_status": {"job_id": "one", "status": "Running"}}
+    workflow.status_path.write_text(json.dumps(theirs))
+    assert workflow.active_jobs == ("one",)
+    workflow.sync_status(JobStatus("one", "Complete"))
+    assert workflow.active_jobs == ()
+    assert json.loads(workflow.status_path.read_text())["jobs"]["one"]["job"]["action"] == "train"
+
+
+def test_an_event_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
+    workflow = begun(tmp_path, "one")
+    with workflow.events_path.open("a") as file:
+        file.write('{"half')
+    workflow.sync_status(JobStatus("one", "Running"))
+    first, half, last = workflow.events_path.read_text().splitlines()
+    assert (json.loads(first)["status"], half, json.loads(last)["status"]) == ("Pending", '{"half', "Running")
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a/../../b", "/etc", "a\0b"])
+def test_a_run_stays_in_its_folder(tmp_path: Path, name: str) -> None:
+    for names in ((name, "now"), ("run", name)):
+        with pytest.raises(SpecError, match="no name of a run"):
+            ActionWorkflow(tmp_path / "runs", *names)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("status", [None, JobStatus("", "Running"), SimpleNamespace(job_id="one")])
+def test_what_is_no_status_is_not_noted(tmp_path: Path, status: Any) -> None:
+    workflow = begun(tmp_path, "one")
+    with pytest.raises(SpecError, match="no status of a job"):
+        workflow.sync_status(status)
+    assert workflow.active_jobs == ("one",)

@@ -85,13 +85,13 @@ class SlurmSDK:
         self,
         image: str,
         command: str,
-        gpu_count: int = 1,
+        gpu_count: int | None = 1,
         env_vars: Mapping[str, object] | None = None,
         hooks: Hooks | None = None,
-        num_nodes: int = 1,
+        num_nodes: int | None = 1,
         partition: str | None = None,
         account: str | None = None,
-        mounts: Mounts | None = None,
+        mounts: Mounts | str | None = None,
         inputs: Mapping[str, str] | None = None,
         outputs: Sequence[str] | Mapping[str, str] | None = None,
     ) -> Job:
@@ -101,13 +101,13 @@ class SlurmSDK:
             image: a `.sqsh` path on the cluster, or an image reference in any of TAO's spellings.
             command: shell text that runs in the container as it is, by bash where the image has it.
             gpu_count: GPUs of each node; from a node's number on whole nodes, as many as it takes. 0 is a job of CPUs.
-            env_vars: the command's environment. Values of names such as `WANDB_API_KEY` travel as secrets; NGC_KEY,
-                HF_TOKEN and the keys of S3 are taken from this process's environment.
+            env_vars: the command's environment; None leaves a variable out. Values of names such as `WANDB_API_KEY`
+                travel as secrets; NGC_KEY, HF_TOKEN and the keys of S3 are taken from this process's environment.
             hooks: `on_complete(job)`, `on_error(job)`, `on_epoch_milestone(job, epoch, epochs)`.
             num_nodes: nodes; the command runs once on each.
             partition: one or several partitions; those of SLURM_PARTITION when not given.
             account: that of SLURM_ACCOUNT, else your default one at the site, when not given.
-            mounts: `SRC:DST` or `SRC:DST:ro`, added to the default ones.
+            mounts: `SRC:DST` or `SRC:DST:ro`, or tables with `from_path` and `mount_path`, added to the default ones.
             inputs: path in the container → where its data comes from.
             outputs: directories in the container that are kept as the job's results; a mapping says where else they go.
 
