@@ -22,7 +22,7 @@ _MENTIONS = {
     **dict.fromkeys(set(FAULT_CLASSES) - {"user", "memory"}, '[^"]'),
     "ambiguous": "[^\"']",
 }
-_BLAME = {True: "yes", False: "no", "alone": "alone"}
+_BLAME = {True: "yes", False: "no", "alone": "alone", "uneven": "uneven"}
 _DEFAULTS: dict[str, Any] = {
     "where": "log",
     "retry": "no",
@@ -79,7 +79,12 @@ def table() -> str:
 
 def _again(rule: Rule) -> str:
     words = {"yes": "yes", "no": "no", "resume": "if it resumes"}
-    where = {"no": "", "yes": ", on another node", "alone": "; on another node if one alone had it"}
+    where = {
+        "no": "",
+        "yes": ", on another node",
+        "alone": "; on another node if one alone had it",
+        "uneven": ", on another node; no if all have it",
+    }
     return words[rule.retry] + where[rule.blame]
 
 

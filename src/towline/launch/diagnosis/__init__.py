@@ -9,7 +9,8 @@ them into `rules.tsv`, one rule a line, with tabs between the columns:
 CLASS is one of `towline.models.diagnosis.FaultClass`, or `harmless` for lines that look like a fault and are none.
 WHERE is `log` (the lines of log files), `last` (a log's last one), `quote` (where a text that only tells of faults, as
 a model's samples do, begins or ends), `slurm` or `end` (facts, see below). RETRY is `yes`, `no` or `resume`; BLAME is
-`yes`, `no`, or `alone` for what is a node's fault only if others of the job do not have it.
+`yes`, `no`, `alone` for what is a node's fault only if others of the job do not have it, or `uneven` for what is the
+job's own fault (class `user`, no retry) if of several nodes all have it, or nobody says which.
 STRENGTH says which of several rules knows a line, see `rules.Strength`. PATTERN is an extended regular expression
 (regex(7)) that Python reads in the same way.
 

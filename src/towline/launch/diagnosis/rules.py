@@ -13,7 +13,7 @@ from towline.models.diagnosis import FAULT_CLASSES, FaultClass, Retry
 Where = Literal["log", "last", "quote", "slurm", "end"]
 """What a rule looks at: the lines of logs, a log's last line, where a text that only tells of things begins (`covers`)
 or ends, or facts."""
-Blame = Literal["yes", "no", "alone"]
+Blame = Literal["yes", "no", "alone", "uneven"]
 Strength = Literal["first", "own", "general", "covers", "place", "with"]
 """Which of several rules knows a line: `first` before `own`, `general` where no other does. A harmless line that
 `covers` takes the next line of a general rule with it; one that says the `place` of ranks is kept for that; a rule
@@ -44,7 +44,8 @@ class Rule:
         kind: whose fault it proves; None for a line that is harmless.
         where: what it looks at.
         retry: whether another attempt makes sense.
-        blame: whether the node that the line is about is at fault; `alone` when others of the job have no such line.
+        blame: whether the node that the line is about is at fault; `alone` when others of the job have no such line,
+            `uneven` when it is known which; else, of several, it is the job's own.
         strength: which of several rules knows a line.
         needs: name of the rule that must have a line, too; empty for most.
         pattern: what the line looks like.

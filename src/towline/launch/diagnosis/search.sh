@@ -108,6 +108,19 @@ function elsewhere(s, host, i, own) {
     if (host == "localhost") return 0
     return known["elsewhere"] = 1
 }
+# Whether Slurm says what became of a node that is none of the job's: it was one of an earlier attempt.
+function another_attempt(s, host, i) {
+    if (!node_count) return 0
+    if (match(s, /[*][*][*] (JOB|STEP) [^ ]+ ON [^ ]+ CANCELLED/)) {
+        host = substr(s, RSTART, RLENGTH - 10)
+        sub(/.* ON /, "", host)
+    } else if (match(s, /srun: error: Node failure on [A-Za-z0-9.-]+$/)) {
+        host = substr(s, RSTART + 29)
+    } else return 0
+    sub(/[.].*/, "", host)
+    for (i = 1; i <= node_count; i++) if (index(node[i] ".", host ".") == 1) return 0
+    return 1
+}
 function rank_of(s, file, found) {
     if (match(s, /\[(rank)? ?[0-9]+\]:/) || match(s, /\[[Rr]ank ?[0-9]+\]/) || match(s, /task [0-9]+:/) || match(s, /^ *[0-9]+: /)) {
         found = substr(s, RSTART, RLENGTH)
@@ -149,6 +162,7 @@ function take(file, offset, s, bytes, rule) {
     if ((rule = with_rule(s)) && (needs[rule] != "elsewhere" || elsewhere(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
     # In a text that only tells of faults, such as a model's samples, the command's own errors alone count.
     if ((rule = quote_rule(s))) quoted_until = strength[rule] == "covers" ? offset + reach : -1
+    if (another_attempt(s)) return
     rule = log_rule(s)
     if (!rule || offset <= quoted_until && class[rule] != "user" && class[rule] != "harmless") return
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
@@ -231,7 +245,7 @@ function accuse(rule, i, part, who, seen, count) {
     # A line that names nobody is most likely of the rank that failed first.
     if (!count && first_rank != "" && (first_rank in on)) { guilty = on[first_rank]; count = 1 }
     shared = node_count > 1 && count >= node_count
-    if (node_count > 1 ? count >= node_count : blame[rule] != "yes") guilty = ""
+    if (node_count > 1 ? count >= node_count : blame[rule] == "alone") guilty = ""
     if (count > 1 && blame[rule] == "alone") guilty = ""
 }
 END {
@@ -252,7 +266,10 @@ END {
     if (where == "" && first_rank != "" && (first_rank in on)) where = on[first_rank]
     alone = blame[rule] == "alone" && guilty != ""
     rank = best_rank[rule] == "" ? first_rank : best_rank[rule]
-    print "verdict\t" (alone ? "node" : class[rule] == "node" && shared ? "infrastructure" : class[rule]) "\t" (alone ? "yes" : retry[rule]) "\t" (guilty != "" ? "yes" : "no") \
+    own = blame[rule] == "uneven" && node_count > 1 && guilty == ""
+    kind = alone ? "node" : own ? "user" : class[rule] == "node" && shared ? "infrastructure" : class[rule]
+    again = alone ? "yes" : own ? "no" : retry[rule]
+    print "verdict\t" kind "\t" again "\t" (guilty != "" ? "yes" : "no") \
         "\t" name[rule] "\t" shown(where) "\t" \
         shown(rank) "\t" shown(best_file[rule]) "\t" shown(best_offset[rule]) "\t" shown(substr(best[rule], 1, 500))
 }

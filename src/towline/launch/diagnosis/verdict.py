@@ -137,7 +137,10 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
     hit, rule = found[best], found[best].rule
     guilty, shared = _guilty(rule, [each for each in found if each.rule is rule], facts)
     rank = rank_of(hit)
-    kind, retry = _weighed(rule, guilty, shared)
+    if rule.blame == "uneven" and len(facts.nodes) > 1 and not guilty:
+        kind, retry = "user", "no"
+    else:
+        kind, retry = _weighed(rule, guilty, shared)
     return Diagnosis(
         kind=kind,
         rule=rule.name,
@@ -155,8 +158,10 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
 
 
 def _counts(hit: Hit, names: Container[str], facts: Facts) -> bool:
-    """Whether what the rule needs beside the line is there."""
+    """Whether the line is about this attempt, and what the rule needs beside it is there."""
     needs = hit.rule.needs
+    if is_of_another_attempt(hit.text, facts):
+        return False
     return is_elsewhere(hit.text, facts) if needs == ELSEWHERE else not needs or needs in names
 
 
@@ -200,7 +205,7 @@ def _guilty(rule: Rule, hits: Sequence[Hit], facts: Facts) -> tuple[tuple[str, .
         return (), True
     if rule.blame == "alone" and len(named) > 1:
         return (), False
-    return (named if several or rule.blame == "yes" else ()), False
+    return (named if several or rule.blame in ("yes", "uneven") else ()), False
 
 
 def _first_node(facts: Facts) -> str:
@@ -223,6 +228,9 @@ _RANKS_FILE = re.compile(r"(?:^|/)ranks?[-/](\d+)")
 _NODES_FILE = re.compile(r"(?:^|/)(?:ranks|nodes)/\d+-([A-Za-z0-9_.-]+)\.(?:out|err)$")
 _TASKS = re.compile(r"^srun: error: ([^ :]+): tasks? ([0-9,-]+): ")
 _PEER = re.compile(r"(?:to|at) [(\[]*([A-Za-z][A-Za-z0-9.-]*)\]?[,:] ?\d")
+_BECAME_OF = re.compile(
+    r"\*\*\* (?:JOB|STEP) [^ ]+ ON ([^ ]+) CANCELLED|srun: error: Node failure on ([A-Za-z0-9.-]+)$"
+)
 _NAMED = re.compile(r"slurmstepd-([A-Za-z0-9.-]+):|srun: error: ([A-Za-z0-9.-]+): task|ailure on ([A-Za-z0-9.-]+)")
 
 
@@ -256,6 +264,13 @@ def is_elsewhere(text: str, facts: Facts) -> bool:
     found = _PEER.search(text)
     name = found[1].partition(".")[0] if found else "localhost"
     return bool(facts.nodes) and name != "localhost" and name not in {node.partition(".")[0] for node in facts.nodes}
+
+
+def is_of_another_attempt(text: str, facts: Facts) -> bool:
+    """Whether Slurm says what became of a node that is none of the job's: it was one of an earlier attempt."""
+    found = _BECAME_OF.search(text)
+    name = found[1] or found[2] if found else ""
+    return bool(facts.nodes and name) and name.partition(".")[0] not in {node.partition(".")[0] for node in facts.nodes}
 
 
 def _one_line(text: str) -> str:
