@@ -15,7 +15,7 @@ from towline.config.profile import ClusterProfile
 from towline.engine.events import AttemptBegan, Event, LogChunk, LogRewritten, NoAnswer, StateChanged
 from towline.engine.session import Session
 from towline.engine.store import Store
-from towline.engine.watching import following, reading
+from towline.engine.watching import following, pace, reading
 from towline.models.errors import Unreachable
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending, Operation, Outcome
@@ -38,6 +38,8 @@ class Cluster:
     there: bool = True
     looks: int = 0
     most: float = math.inf
+    waits: int = 0
+    """Looks until it begins."""
 
     def answer(self, operation: Operation) -> Outcome:
         if operation.name == "poll":
@@ -64,7 +66,9 @@ class Cluster:
         self.out += step
         known = dict(zip(operation.args[9::2], operation.args[10::2], strict=True))
         files = {"1/main.out": self.out, **({"2/main.out": self.second} if self.second else {})}
-        head = "".join(f"attempt {number + 1} 1 {int(self.ended)} 0\n" for number in range(len(files))) + "first 1\n"
+        begun, self.waits = int(self.waits == 0), max(0, self.waits - 1)
+        attempts = [f"attempt {number + 1} {begun} {int(self.ended)} 0\n" for number in range(len(files))]
+        head = "".join(attempts) + "first 1\n"
         data = b""
         for name, text in list(files.items())[int(operation.args[2] or 1) - 1 :]:
             at = int(known.get(name, 0))
@@ -139,6 +143,20 @@ def test_the_scheduler_is_asked_only_when_the_files_say_so_or_its_time_has_come(
     cluster = Cluster([*([b"x"] * 200), "COMPLETED"])
     assert len(log(follow(store, cluster))) == 200
     assert cluster.polls <= 6
+
+
+def test_a_job_that_begins_after_a_long_wait_is_looked_at_again_soon(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(following.asyncio, "sleep", noted)
+    follow(store, Cluster([*([b""] * 20), "COMPLETED"], state="PENDING", waits=15))
+    assert pauses[14] == pace.SLOWEST_FILES, "it may wait for days"
+    assert pauses[15] == pace.QUICK, "and be over in a second"
 
 
 def test_the_next_attempt_comes_after_the_last_byte_of_the_one_before(store: Store) -> None:

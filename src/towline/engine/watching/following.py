@@ -100,7 +100,10 @@ class _Watch:
         if self._vanished(answer):
             yield NoAnswer(f"{self.record.directory} is gone from the cluster, and the log with it")
         if not end_was_known:
-            async for event in self._take_turn(soon=self._has_news(answer)):
+            news = self._has_news(answer)
+            if news:
+                self._files.happened()
+            async for event in self._take_turn(soon=news):
                 yield event
         if not answer:
             self.finished = end_was_known
