@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -54,6 +55,30 @@ def test_another_process_asks_when_the_one_that_did_is_killed(towline: Terminal)
         until("nobody has taken over", lambda: lease(towline)[0] not in ("", owner) and lease(towline)[1] > polled)
         assert towline("cancel", job).code == 0
         assert other.wait(PATIENCE) == 72
+
+
+@pytest.mark.parametrize("words", [("wait",), ("logs", "-f")])
+def test_an_interval_that_is_asked_for_is_how_often_slurm_is_asked(
+    towline: Terminal, lab: Lab, words: tuple[str, ...]
+) -> None:
+    """The profile's own would be over long after `PATIENCE`, and the looks after a submission get rare before that."""
+    towline.environment["TOWLINE_POLL_INTERVAL"] = "3600"
+    job = towline.submit("--", "sleep", "300")
+    asked, polled = _asked(lab), set[float]()
+    with towline.start(*words, job, "--interval", "2") as following:
+        until("it is asked too seldom", lambda: polled.add(lease(towline)[1]) or len(polled) > ROUNDS)
+        assert _asked(lab) - asked >= ROUNDS
+        assert towline("cancel", job).code == 0
+        following.communicate(timeout=PATIENCE)
+
+
+ROUNDS = 8
+
+
+def _asked(lab: Lab) -> int:
+    """How often slurmctld was asked for jobs so far."""
+    text = lab.run_on("ctl", ["sdiag"], check=True).stdout
+    return sum(int(count) for count in re.findall(r"REQUEST_JOB_(?:INFO|USER_INFO|INFO_SINGLE)\s.*count:(\d+)", text))
 
 
 REPORTS = """
