@@ -84,7 +84,10 @@ def _exception(play: Play) -> None:
 
 @row("a user's exception, and its echo on another rank", "failed", (1,), ("user",))
 def _echo(play: Play) -> None:
-    rank = f'if [ "$SLURM_PROCID" = 0 ]; then {TRACEBACK}; sleep 1; exit 1; else {NCCL}; sleep 0.2; exit 1; fi'
+    told = '"$TOWLINE_RESULTS_DIR/told"'
+    first = f"{TRACEBACK}; : >{told}; sleep 1; exit 1"
+    other = f"until [ -e {told} ]; do sleep 0.1; done; {NCCL}; sleep 0.2; exit 1"
+    rank = f'if [ "$SLURM_PROCID" = 0 ]; then {first}; else {other}; fi'
     play.submit("--nodes", "2", command=rank)
 
 

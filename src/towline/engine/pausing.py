@@ -7,11 +7,12 @@ from towline.engine.session import Session
 from towline.engine.watching import observation
 from towline.models.errors import NotFound, SlurmRefused, UsageError
 from towline.models.job import JobRecord, JobState
+from towline.remote.base import Outcome
 from towline.slurm.calls import pause_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.submission import ScriptExit
 
-_CANNOT = 60
+_CANNOT, _REFUSED = 60, 1
 
 
 async def pause(session: Session, record: JobRecord) -> JobRecord:
@@ -26,7 +27,7 @@ async def pause(session: Session, record: JobRecord) -> JobRecord:
 
 
 async def resume(session: Session, record: JobRecord) -> JobRecord:
-    """Let a paused job go on.
+    """Let a paused job go on; one that is not paused stays as it is.
 
     Raises:
         UsageError: it has ended, or Slurm does not have it yet.
@@ -38,13 +39,16 @@ async def resume(session: Session, record: JobRecord) -> JobRecord:
 
 async def _told(session: Session, record: JobRecord, wish: str) -> JobRecord:
     (record,) = await observation.poll(session, [record])
-    attempt = record.last
-    if record.state.ended or not attempt.slurm_id:
+    if record.state.ended or not record.last.slurm_id:
         raise UsageError(f"job {record.reference} cannot be {wish}d: it is {record.state}", why=record.note)
-    waits, resumes = record.state is JobState.PENDING, session.store.spec(record.id).resume is not None
-    slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster)
-    call = pause_call(record.directory, wish, slurm, waits=waits, resumes=resumes, setup=session.profile.setup)
-    outcome = await session.call(call)
+    if wish == "resume" and record.state is JobState.RUNNING and not _waits(record, wish):
+        return record  # it goes on already; Slurm would only say that nobody may
+    outcome = await _tell(session, record, wish)
+    if outcome.exit_code == _REFUSED:
+        # Another client may have been faster, or the job itself: what runs no more is held.
+        (record,) = await observation.poll(session, [record])
+        if not record.state.ended and _waits(record, wish):
+            outcome = await _tell(session, record, wish)
     said = last_words(outcome.stderr)
     cannot = SlurmRefused(
         f"job {record.reference} runs, and this site lets users suspend nothing",
@@ -54,10 +58,28 @@ async def _told(session: Session, record: JobRecord, wish: str) -> JobRecord:
     refused = SlurmRefused(f"Slurm did not {wish} job {record.reference}", why=said, fix="See `towline status`.")
     given_away = NotFound(
         f"job {record.reference} is not in Slurm any more",
-        why=f"Slurm has given its id {attempt.slurm_id} to another job of yours, which was left alone.",
+        why=f"Slurm has given its id {record.last.slurm_id} to another job of yours, which was left alone.",
         fix=f"`towline status {record.reference}` says how it ended, as far as that is known.",
     )
-    failures = {_CANNOT: cannot, 1: refused, ScriptExit.STRANGER: given_away}
+    failures = {_CANNOT: cannot, _REFUSED: refused, ScriptExit.STRANGER: given_away}
     expect_done(outcome, f"telling Slurm to {wish} the job", failures)
     (record,) = await observation.poll(session, [record])
     return record
+
+
+def _waits(record: JobRecord, wish: str) -> bool:
+    """Whether Slurm is to hold or release the job; of an array that runs, some tasks may be held."""
+    # One that is being put back is in the queue already, though some of it still runs.
+    if record.state is JobState.PENDING or "COMPLETING" in record.last.slurm_state:
+        return True
+    return wish == "resume" and record.tasks is not None and record.state is JobState.RUNNING
+
+
+async def _tell(session: Session, record: JobRecord, wish: str) -> Outcome:
+    attempt = record.last
+    resumes = session.store.spec(record.id).resume is not None
+    slurm = SlurmId(attempt.slurm_id, attempt.slurm_cluster)
+    waits = _waits(record, wish)
+    return await session.call(
+        pause_call(record.directory, wish, slurm, waits=waits, resumes=resumes, setup=session.profile.setup)
+    )

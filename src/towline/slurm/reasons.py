@@ -29,7 +29,7 @@ class Reason:
 
 
 _CANCEL_SMALLER = "Cancel it and submit it again with less, or to another partition."
-_RELEASE = "Release it with `scontrol release`, or cancel it."
+_RELEASE = "Let it go on with `towline resume`, or cancel it."
 _ASK_SITE = "Ask the site's support."
 
 # The first pattern that matches the whole reason decides.

@@ -151,6 +151,23 @@ def test_after_walltime_only_a_job_that_can_resume_goes_on(
     assert (allocation.attempt(2) / "submit").exists() == goes_on
 
 
+def test_a_pause_costs_nothing_though_the_job_has_no_time_to_judge_it(allocation: Allocation) -> None:
+    """Slurm kills the script soon after it was told to end, often while the command still saves its work."""
+    stubborn = ': >ready; trap "" TERM; while [ ! -e "$TOWLINE_JOB_DIR/stop" ]; do sleep 0.02; done'
+    job = allocation.place_text(stubborn, resume={"checkpoints": "*.pt"}, retries=0).start()
+    wait_for(allocation.directory / "ready")
+    (allocation.directory / "paused").touch()
+    job.terminate()
+    wait_for(allocation.attempt(1) / "decision")
+    job.kill()
+    job.wait(timeout=60)
+    (allocation.directory / "stop").touch()
+    assert (decided(allocation).cause, decided(allocation).next) == ("paused", False)
+    allocation.run(SLURM_RESTART_COUNT="1")
+    assert decided(allocation, 2).cause == "done"
+    assert not (allocation.directory / "paused").exists()
+
+
 LOUD = (
     "echo 'RuntimeError: CUDA error: device-side assert triggered' >&2",
     "echo 'RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2",

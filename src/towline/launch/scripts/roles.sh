@@ -91,7 +91,7 @@ load_number() {
 # shellcheck disable=SC2317  # called from a trap
 on_roles_term() {
     if [ -z "$tl_told" ]; then
-        put signal "signal=TERM" "time=$(date +%s)"
+        note_term
         [ -n "$tl_verdict" ] || [ -e "$tl_roles_dir/.first" ] || tl_stopped=1
     fi
     tl_told=1

@@ -128,7 +128,7 @@ set_log_dir() {
 # Slurm may start a batch script again without counting it as a restart; what that start left is not this one's.
 clear_leftovers() {
     rm -rf "$tl_exits" "$tl_own_dir/roles" "$tl_own_dir/end" "$tl_own_dir/signal" "$tl_own_dir/decision" "$tl_own_dir/checks" \
-        "$tl_own_dir/use" "$tl_own_dir/hung" "$tl_own_dir/stacks"
+        "$tl_own_dir/use" "$tl_own_dir/hung" "$tl_own_dir/stacks" "$TOWLINE_JOB_DIR/paused"
     mkdir "$tl_exits" || give_up "cannot make $tl_exits"
 }
 
@@ -206,13 +206,21 @@ pass_on() {
     kill -s "$1" "$tl_step" 2>/dev/null
 }
 
+# A job that was paused may have no time to judge its end, and the pause is to cost it nothing all the same.
+# shellcheck disable=SC2317  # called from traps
+note_term() {
+    put signal "signal=TERM" "time=$(date +%s)"
+    [ ! -e "$TOWLINE_JOB_DIR/paused" ] ||
+        put decision class=paused next=no why= nodes= progress= evidence= "time=$(date +%s)"
+}
+
 # Slurm sends TERM for a cancellation, the walltime, a preemption and a requeue alike; KILL follows after KillWait,
 # maybe before anything else can be written. Ranks may still fail in consequence: whoever fails from here on does not
 # do so by itself.
 # shellcheck disable=SC2317  # called from a trap
 on_term() {
     if [ -z "$tl_told" ]; then
-        put signal "signal=TERM" "time=$(date +%s)"
+        note_term
         [ -e "$tl_exits/first" ] || tl_stopped=1
     fi
     tl_told=1
