@@ -174,12 +174,28 @@ def _value(option: SpecOption, given: Any) -> Any:
         from towline.engine.submitting.secret_sources import Source
 
         return tuple(Source.parse(text).name for text in given)
-    return dict(_assignment(option, text) for text in given) if option.pairs else given
+    return _assignments(option, given) if option.pairs else given
 
 
 def _dependencies(option: SpecOption, given: Any) -> list[dict[str, str]]:
     """Several flags fill this field: each says in its name what is waited for."""
     return [{"kind": option.parameter, "job": job} for job in given] if option.many else [{"kind": option.parameter}]
+
+
+def _assignments(option: SpecOption, given: Any) -> dict[str, str]:
+    """Of a variable the last word counts, as in a shell; of data each word is meant, and none may be lost."""
+    pairs = [_assignment(option, text) for text in given]
+    found = dict(pairs)
+    if option.field in _MEANT_EACH and (twice := [f"{name}={value}" for name, value in pairs if found[name] != value]):
+        name = twice[0].partition("=")[0]
+        raise UsageError(
+            f"{option.flag} is given twice for {name}: {twice[0]} and {name}={found[name]}",
+            fix="Give it once for each name.",
+        )
+    return found
+
+
+_MEANT_EACH = frozenset({"inputs", "outputs", "network.datasets", "fetch"})
 
 
 def _assignment(option: SpecOption, text: str) -> tuple[str, str]:

@@ -23,7 +23,11 @@ def read_specs(path: Path) -> dict[str, Any]:
         try:
             return parse_toml(path, path.read_bytes())
         except OSError as error:
-            raise ConfigError(f"{path} cannot be read", why=error.strerror or str(error)) from None
+            raise ConfigError(
+                f"{path} cannot be read",
+                why=error.strerror or str(error),
+                fix="Name a specification that you may read.",
+            ) from None
     found = read_yaml(path)
     if not isinstance(found, dict):
         raise ConfigError(f"{path} is no specification", why="It is no table of keys and values.")

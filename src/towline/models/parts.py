@@ -150,6 +150,10 @@ def check_uri(text: str) -> str:
         ValueError: it is relative, local, or has no scheme that is known.
     """
     scheme, separator, rest = text.partition("://")
+    if not text.strip() or (scheme in (*SHARED, *REMOTE) and separator and not _names_something(scheme, rest)):
+        raise ValueError(
+            f"{text!r} names nothing; give an absolute path of the cluster, or a URI such as s3://BUCKET/PREFIX"
+        )
     if separator and scheme.isascii() and scheme.replace("_", "").replace("+", "").isalnum() and rest:
         if scheme.lower() == "file":
             raise ValueError(_local(text, "/" + rest.lstrip("/")))
@@ -173,12 +177,17 @@ def check_destination(text: str) -> str:
     Raises:
         ValueError: it lies on this machine, or its scheme is not known.
     """
-    if scheme_of(text).lower() == "file" or not (text.startswith("/") or scheme_of(text)):
+    if scheme_of(text).lower() == "file" or not (text.startswith("/") or scheme_of(text) or not text.strip()):
         raise ValueError(
             f"{text!r} lies on this machine; bring results home with `towline results JOB --pull`, or name a place of "
             "the cluster"
         )
     return check_uri(text)
+
+
+def _names_something(scheme: str, rest: str) -> bool:
+    """Whether there is a path, or a host, bucket or owner, behind the scheme."""
+    return bool(rest if scheme in SHARED else rest.partition("/")[0])
 
 
 def _local(text: str, path: str) -> str:

@@ -214,8 +214,8 @@ class JobSpec(Model):
     @model_validator(mode="after")
     def _outputs_below_results(self) -> JobSpec:
         for path in self.outputs:
-            if path.startswith("/") or ".." in path.split("/"):
-                raise ValueError(f"outputs: {path!r} must be a path below the results directory")
+            if not path.strip() or path.startswith("/") or ".." in path.split("/"):
+                raise ValueError(f"outputs: {path!r} must be a path below the results directory; `.` is all of it")
         return self
 
     @model_validator(mode="after")

@@ -48,3 +48,25 @@ def test_a_state_that_no_job_ends_in(towline: Towline) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_a_table_entry_without_a_name_is_shown_how_to_write(towline: Towline) -> None:
     assert "--label NAME=" in towline("run", "--label", "", "--", "true").stderr
+
+
+@pytest.mark.usefixtures("cluster")
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("--output", "a=/x/1", "--output", "a=/x/2"), 64, "--output is given twice for a: a=/x/1 and a=/x/2"),
+        (("--input", "/d=/x/1", "--input", "/d=/x/2"), 64, "--input is given twice for /d"),
+        (
+            ("--network", "n", "--dataset", "train=/1", "--dataset", "train=/2"),
+            64,
+            "--dataset is given twice for train",
+        ),
+        (("--output", "=/x/1"), 65, "outputs: '' must be a path below the results directory; `.` is all of it"),
+        (("--output", "a="), 65, "'' names nothing"),
+        (("--output", "a=s3://"), 65, "'s3://' names nothing"),
+    ],
+)
+def test_data_is_named_once_and_by_something(towline: Towline, words: tuple[str, ...], status: int, said: str) -> None:
+    done = towline("plan", *words, "--", "true")
+    assert done.status == status, done.stderr
+    assert said in done.stderr

@@ -44,6 +44,12 @@ def test_data_of_this_machine_is_refused_with_the_way_out(uri: str, command: str
     [
         ("ftp://host/a", "scheme that is not known"),
         ("s3://bucket/a b", "blanks"),
+        ("", "names nothing"),
+        (" ", "names nothing"),
+        ("s3://", "names nothing"),
+        ("s3:///prefix", "names nothing"),
+        ("hf:///set", "names nothing"),
+        ("lustre://", "names nothing"),
         ("https://me:secret@host/a", "must not carry a user or password"),
     ],
 )

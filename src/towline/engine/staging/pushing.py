@@ -63,7 +63,7 @@ def place_on_cluster(session: Session, text: str) -> str:
         path = shared_path(text)
     else:
         path = text if text.startswith("/") else f"{session.profile.root}/data/{text}"
-    if not path or ".." in path.split("/") or "\0" in path or "\n" in path:
+    if not path or not path.strip("/.") or ".." in path.split("/") or "\0" in path or "\n" in path:
         raise UsageError(
             f"{text!r} is no place on the cluster's shared file system",
             fix=f"Give an absolute path there, or a name below {session.profile.root}/data.",
