@@ -25,7 +25,7 @@ def new_job_id(now: float | None = None) -> str:
 
 def is_job_id(text: str) -> bool:
     """Whether the text has the form of a job id."""
-    return _ID.fullmatch(text) is not None
+    return isinstance(text, str) and _ID.fullmatch(text) is not None  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 def attempt_token(name: str, job_id: str, attempt: int) -> str:

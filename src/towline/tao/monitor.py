@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from towline.models.errors import TowlineError
+from towline.models.errors import SpecError, TowlineError
 from towline.tao.files import write_whole
 from towline.tao.job_store import JobStore
 from towline.tao.models import Job, now
@@ -30,10 +30,30 @@ Hooks = Mapping[str, Callable[..., object]]
 """`on_complete` and `on_error` get the job, `on_epoch_milestone` the job, the epoch, and the epochs in all (0 when not
 known)."""
 
+_NAMES = ("on_complete", "on_error", "on_epoch_milestone")
 _OF_ENDS = {"Complete": "on_complete", "Error": "on_error"}
 _EPOCH = re.compile(r"\bepoch[\s:=\[]+(\d+)(?:\s*/\s*(\d+))?", re.IGNORECASE)
 _LINES = 20
 """Last lines of the log in which an epoch is looked for."""
+
+
+def checked_hooks(hooks: Hooks | None) -> Hooks:
+    """The hooks that can be called; None stands for none, also for one of them.
+
+    Raises:
+        SpecError: something is no hook, or has a name by which none is called.
+    """
+    if hooks is None:
+        return {}
+    if not isinstance(hooks, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SpecError(f"hooks must be a table, not {hooks!r}"[:300], fix=f"There are {', '.join(_NAMES)}.")
+    given = {name: hook for name, hook in hooks.items() if hook is not None}  # pyright: ignore[reportUnnecessaryComparison]
+    for name, hook in given.items():
+        if name not in _NAMES or not callable(hook):
+            raise SpecError(
+                f"{name!r} is no hook that could be called", fix=f"There are {', '.join(_NAMES)}: functions."
+            )
+    return given
 
 
 class Handler(Protocol):

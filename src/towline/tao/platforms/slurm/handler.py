@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 from towline.engine.facade import Cluster
@@ -15,6 +16,7 @@ from towline.engine.facade import Job as EngineJob
 from towline.models.errors import NotFound, OutcomeUnknown
 from towline.models.ids import is_job_id, new_job_id
 from towline.models.job import JobRecord
+from towline.models.plan import Plan
 from towline.tao.failure import failure_of
 from towline.tao.job_store import JobStore, Row
 from towline.tao.models import Job, now
@@ -23,6 +25,8 @@ from towline.tao.words import TERMINAL, word_of
 
 logger = logging.getLogger(__name__)
 
+UNSENT = 600.0
+"""Seconds after which nobody is about to submit a job any more that the cluster does not know."""
 JUST_NOW = 2.0
 """Seconds for which a look at all jobs answers for each of them."""
 
@@ -67,9 +71,15 @@ class SlurmHandler:
             results_dir=f"lustre://{root}/results/{job_id}",
         )
         fields = {name: value for name, value in job.to_dict().items() if name != "job_id"}
+        try:
+            plan = self._plan(request, job_id)
+        except BaseException:
+            self._store.create_job(job_id, image=wish.image, **{**fields, "status": "Error"})
+            raise
+        # Not before: what a process leaves that is killed while it plans would wait for ever.
         self._store.create_job(job_id, image=wish.image, **fields)
         try:
-            self._submit(request, job_id)
+            self._cluster.submit(request.spec, plan, secrets=request.values)
         except OutcomeUnknown as error:
             logger.warning("%s", error)
         except BaseException:
@@ -78,13 +88,13 @@ class SlurmHandler:
         job.status = self.known_status(job_id)
         return job
 
-    def _submit(self, request: Request, job_id: str) -> None:
+    def _plan(self, request: Request, job_id: str) -> Plan:
         plan = self._cluster.plan(request.spec, job_id=job_id, secrets=request.values)
         if request.folders:
             text = "".join(f"folder results/{name}\n" for name in request.folders)
             before = bytes(plan.files.get("script/layout", b""))
             plan = dataclasses.replace(plan, files={**plan.files, "script/layout": before + text.encode()})
-        self._cluster.submit(request.spec, plan, secrets=request.values)
+        return plan
 
     # --- Looking ---
 
@@ -112,6 +122,22 @@ class SlurmHandler:
         row = _row_of(job.record, self._cluster.profile.root)
         self._store.create_job_if_absent(**row)
         return job
+
+    def left_behind(self, job_id: str) -> tuple[str, str] | None:
+        """The word for a job of which there is a row alone, and why; None where there is no row, either.
+
+        The cluster has no directory of it, which is made before Slurm is asked: it was never submitted.
+        """
+        row = self._store.get_job(job_id) if isinstance(job_id, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+        if row is None:
+            return None
+        if row["status"] in TERMINAL or not is_job_id(job_id):
+            return row["status"], "as it was left"
+        began = datetime.fromisoformat(row["created_at"])
+        if (datetime.now(timezone.utc) - began).total_seconds() < UNSENT:
+            return row["status"], "a process is about to submit it"
+        self._store.update_job_status(job_id, "Error")
+        return "Error", "the process that was to submit it ended before it had; nothing was sent"
 
     def look(self, job_id: str = "") -> None:
         """Look at all jobs that have not ended, in one round trip, unless that was done for this one just now.
@@ -171,7 +197,7 @@ class SlurmHandler:
             return ""
         texts: dict[str, bytearray] = {"out": bytearray(), "err": bytearray()}
         try:
-            for chunk in job.logs(tail=tail_lines):
+            for chunk in job.logs(tail=None if tail_lines is None else max(0, int(tail_lines))):
                 texts[chunk.stream].extend(chunk.data)
         except NotFound:
             return ""

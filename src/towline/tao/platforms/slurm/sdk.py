@@ -21,7 +21,7 @@ from towline.tao import remote_paths
 from towline.tao.checkpoints import checkpoints_among
 from towline.tao.job_store import JobStore, Row
 from towline.tao.models import Job, JobStatus
-from towline.tao.monitor import Hooks, JobMonitor
+from towline.tao.monitor import Hooks, JobMonitor, checked_hooks
 from towline.tao.platforms.slurm.handler import SlurmHandler, job_of
 from towline.tao.request import Mounts, Wish
 from towline.tao.settings import tao_profile
@@ -52,7 +52,7 @@ class SlurmSDK:
         state_file: str | os.PathLike[str] | None = None,
     ) -> None:
         profile = tao_profile(poll_interval)
-        listed = Path(state_file) if state_file is not None else None
+        listed = Path(state_file) if state_file else None
         store = JobStore(None if listed is None else _rows_beside(listed))
         cluster = Cluster(profile)
         self._handler = SlurmHandler(cluster, store)
@@ -127,8 +127,9 @@ class SlurmSDK:
             inputs=inputs,
             outputs=outputs,
         )
+        hooks = checked_hooks(hooks)  # before anything is sent: who gets an error submits again
         job = self._handler.create_job(wish)
-        self._watch(job, hooks or {})
+        self._watch(job, hooks)
         return job
 
     def add_hooks(self, job_id: str, hooks: Hooks) -> None:
@@ -137,6 +138,7 @@ class SlurmSDK:
         Raises:
             NotFound: there is no such job.
         """
+        hooks = checked_hooks(hooks)
         self._handler.find_anywhere(job_id)
         row = self._handler.row(job_id)
         if row is None:
@@ -164,10 +166,7 @@ class SlurmSDK:
         """
         job = self._handler.find_anywhere(job_id)
         if job is None:
-            row = self._store.get_job(job_id)
-            if row is None:
-                return JobStatus(job_id, "Unknown", "no such job is known here")
-            return JobStatus(job_id, row["status"], "as TAO's own SDK has left it", row["updated_at"])
+            return JobStatus(job_id, *(self._handler.left_behind(job_id) or _NOBODYS))
         record = job.record
         if not record.state.ended:
             self._handler.look(job_id)
@@ -257,6 +256,9 @@ class SlurmSDK:
         if remote_paths.is_elsewhere(remote_path):
             return remote_paths.names_at(remote_path)
         return list(self._cluster.list_path(remote_path).names)
+
+
+_NOBODYS = ("Unknown", "no such job is known here")
 
 
 def _rows_beside(state_file: Path) -> Path:
