@@ -150,4 +150,4 @@ async def _read(job: Job, view: View, wish: _Wish) -> None:
         view.event(chunk)
     view.finish()
     if not something and wish.tail != 0:
-        view.no_log(job.record if job.record.state.ended else await job.status())
+        view.no_log(job.record if job.record.state.ended else await job.status(), wish.choice)

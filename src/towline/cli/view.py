@@ -11,7 +11,7 @@ from towline.cli.documents import Document, exit_as_dict, job_as_dict, print_doc
 from towline.cli.loglines import LineFilter
 from towline.cli.logstream import LogText, LogWriter
 from towline.cli.output import RED, YELLOW, StatusLine, duration
-from towline.engine.events import AttemptBegan, Event, Held, LogChunk, LogRewritten, NoAnswer
+from towline.engine.events import AttemptBegan, Event, Held, LogChoice, LogChunk, LogRewritten, NoAnswer
 from towline.models.errors import INTERRUPTED
 from towline.models.job import JobRecord, JobState
 
@@ -45,8 +45,8 @@ class View(Protocol):
         """Nothing more is shown of the log."""
         ...
 
-    def no_log(self, record: JobRecord) -> None:
-        """There is nothing to show of the log."""
+    def no_log(self, record: JobRecord, choice: LogChoice | None = None) -> None:
+        """There is nothing to show of the log, or of what was chosen of it."""
         ...
 
     def detached(self, record: JobRecord) -> None:
@@ -119,8 +119,8 @@ class TextView:
         self._status.clear()
         self._log.finish()
 
-    def no_log(self, record: JobRecord) -> None:  # noqa: D102
-        self._status.say(wording.no_log(record))
+    def no_log(self, record: JobRecord, choice: LogChoice | None = None) -> None:  # noqa: D102
+        self._status.say(wording.no_log(record, choice))
 
     def detached(self, record: JobRecord) -> None:  # noqa: D102
         self.finish()
@@ -216,5 +216,5 @@ class JsonView:
             given = {name: value for name, value in about.items() if value not in ("", None)}
             print_document({"event": "log", "job_id": self._id, "stream": whose.stream, **given, "text": text})
 
-    def no_log(self, record: JobRecord) -> None:  # noqa: D102
-        print_document({"event": "no-log", "job_id": self._id, "reason": wording.no_log(record)})
+    def no_log(self, record: JobRecord, choice: LogChoice | None = None) -> None:  # noqa: D102
+        print_document({"event": "no-log", "job_id": self._id, "reason": wording.no_log(record, choice)})

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from towline.cli.output import GREEN, RED, YELLOW, duration
-from towline.engine.events import AttemptBegan, Held, LogRewritten
+from towline.engine.events import AttemptBegan, Held, LogChoice, LogRewritten
 from towline.engine.watching.arrays import shortened
 from towline.engine.watching.causes import Cause, causes
 from towline.engine.watching.verdict import blocked_for_ever
@@ -80,13 +80,22 @@ def mark(event: AttemptBegan | LogRewritten) -> str:
     return f"attempt {event.number}{task} begins here"
 
 
-def no_log(record: JobRecord) -> str:
-    """Why there is no log."""
+def no_log(record: JobRecord, choice: LogChoice | None = None) -> str:
+    """Why there is no log, of what was chosen."""
     if record.state in (JobState.PENDING, JobState.SUBMITTING):
         return f"job {record.reference} has not started{_because(record)}"
     if record.state.ended and record.last.started is None:
         return f"job {record.reference} never started, so it has no log; {verdict(record)}"
+    chosen = _chosen(choice) if choice else ""
+    if chosen:
+        all_of_it = f"`towline logs {record.reference}` shows all"
+        return f"job {record.reference} has no log of {chosen}, or it is empty; {all_of_it}"
     return f"job {record.reference} has written nothing"
+
+
+def _chosen(choice: LogChoice) -> str:
+    parts = (("role", choice.role), ("rank", choice.rank), ("node", choice.node))
+    return " and ".join(f"{name} {value}" for name, value in parts if value not in ("", None))
 
 
 def held(hold: Held) -> str:

@@ -211,6 +211,15 @@ def test_lines_of_roles_say_whose_they_are_and_one_can_be_chosen(towline: Towlin
     assert "policy, rollout" in ran.stderr
 
 
+def test_a_rank_that_there_is_no_log_of_is_not_taken_for_the_whole_job(towline: Towline, cluster: FakeCluster) -> None:
+    running = record(nodes="node1")
+    cluster.known = [FakeJob(dataclasses.replace(running, attempts=(Attempt(slurm_id="41", started=1),)), [])]
+    assert "has written nothing" in towline("logs", "41").stderr
+    said = towline("logs", "--rank", "9", "--node", "node2", "41").stderr
+    assert "no log of rank 9 and node node2" in said
+    assert "`towline logs k3v9x2m4q` shows all" in said
+
+
 def test_lines_of_ranks_and_nodes_say_whose_they_are(towline: Towline, cluster: FakeCluster) -> None:
     chunks = [
         LogChunk("out", b"epoch 1\nstep 1\rstep 2\rst", rank=0, node="n1"),
