@@ -123,7 +123,7 @@ async def _keep_pulling(
 
 
 async def _kept_up(job: Job, dest: Path, only: Sequence[str], *, as_json: bool) -> None:
-    news, start = StatusLine(quiet=as_json), time.monotonic()
+    news, start, is_new = StatusLine(quiet=as_json), time.monotonic(), _is_new(dest)
     async for report in job.keep_pulling(dest, only=only, progress=progress_printer(news)):
         if isinstance(report, NoAnswer):
             news.say(no_answer(report.reason))
@@ -131,13 +131,29 @@ async def _kept_up(job: Job, dest: Path, only: Sequence[str], *, as_json: bool) 
             print_document({"results": [{"job_id": job.reference, "pulled": report_as_dict(report)}]})
         else:
             pull_summary(report, news, time.monotonic() - start)
+        if is_new:
+            _leave_out(dest, news)
 
 
 async def _pulled(job: Job, dest: Path, only: Sequence[str], *, quiet: bool) -> PullReport:
-    news, start = StatusLine(quiet=quiet), time.monotonic()
+    news, start, is_new = StatusLine(quiet=quiet), time.monotonic(), _is_new(dest)
     report = await job.pull_results(dest, only=only, progress=progress_printer(news))
     pull_summary(report, news, time.monotonic() - start)
+    if is_new:
+        _leave_out(dest, news)
     return report
+
+
+def _is_new(dest: Path) -> bool:
+    return not dest.exists()
+
+
+def _leave_out(dest: Path, news: StatusLine) -> None:
+    """Results that came into a project would go back to the cluster with the code of its next job."""
+    from towline.engine.staging.trees import leave_out
+
+    if dest.is_dir() and leave_out(dest):
+        news.say(f"`--code` leaves {dest} out ({dest}/.towlineignore says so)")
 
 
 def pull_summary(report: PullReport, news: StatusLine, seconds: float) -> None:

@@ -51,6 +51,18 @@ def whole_tree(folder: Path) -> LocalTree:
     return LocalTree(tuple(sorted(_walk(folder, "", (), IGNORE_FILES))))
 
 
+def leave_out(folder: Path) -> bool:
+    """Have what a directory below the current one holds stay out of snapshots of code; whether that is so from now on.
+
+    It is for directories that results came to: they would go back to the cluster with the next job's code.
+    """
+    mark = folder / _OWN[0]
+    if Path.cwd().resolve() not in folder.resolve().parents or mark.exists():
+        return False
+    mark.write_text("# Results that Towline has brought; they are no code of the next job.\n*\n", encoding="utf-8")
+    return True
+
+
 def _without_ignored(folder: Path, paths: tuple[str, ...]) -> tuple[str, ...]:
     """Without what `.towlineignore` files name; directories among them are repositories of their own."""
     bases = sorted({path.rpartition("/")[0] for path in paths if path.rpartition("/")[2] in _OWN})
