@@ -159,6 +159,7 @@ def test_ranks_nodes_and_tasks_are_chosen(tmp_path: Path, attempt: Path) -> None
         (attempt / name).parent.mkdir(parents=True, exist_ok=True)
         (attempt / name).write_text("x")
     os.mkfifo(attempt / "main.err")
+    (attempt / "ranks" / "2-n2.out").symlink_to("/etc/hostname")
 
     def found(choice: LogChoice = LogChoice(), tasks: set[int] | None = None) -> list[str]:  # noqa: B008
         return [name.removeprefix("1/") for name in added(read(tmp_path, choice=choice, tasks=tasks))]

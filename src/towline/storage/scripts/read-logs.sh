@@ -55,7 +55,7 @@ done
 [ "$first" -gt 0 ] || first=$highest
 printf 'first %s\n' "$first"
 
-# Only plain files: a pipe of that name would keep us.
+# Only plain files: a pipe of that name would keep us, and a link that a job has made can lead to what is not its own.
 paths='' count=0
 for number in $numbers; do
     if [ "$number" -lt "$first" ] || [ "$number" -gt "${last:-$number}" ]; then continue; fi
@@ -64,7 +64,7 @@ for number in $numbers; do
         set +f
         for path in $number/$pattern; do
             case $path in *[!A-Za-z0-9_./-]*) continue ;; esac
-            if [ -f "$path" ] && [ -r "$path" ]; then paths="$paths $path" count=$((count + 1)); fi
+            if [ -f "$path" ] && [ ! -h "$path" ] && [ -r "$path" ]; then paths="$paths $path" count=$((count + 1)); fi
         done
     done
 done
