@@ -153,7 +153,7 @@ def parse_removals(stdout: str) -> tuple[Removal, ...]:
         for line in lines:
             name, _, detail = line.partition(" ")
             size = int(detail) if outcome == "removed" and detail.isdecimal() else 0
-            removals.append(Removal(name, outcome, "" if size else detail.strip(), size))
+            removals.append(Removal(name, outcome, "" if outcome == "removed" else detail.strip(), size))
     return tuple(removals)
 
 

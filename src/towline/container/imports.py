@@ -32,6 +32,7 @@ class Failure:
 
 _SPACE = re.compile(r"no space left|quota exceeded|write failed because", re.IGNORECASE)
 _AWAY = re.compile(r"directory nonexistent|no such file or directory", re.IGNORECASE)
+_FORBIDDEN = re.compile(r"(?:could not|cannot|can't) (?:create|open|move|write)\b.*permission denied", re.IGNORECASE)
 _MISSING = re.compile(r"error code: 404|manifest unknown|name unknown", re.IGNORECASE)
 _DENIED = re.compile(r"error code: 40[13]|unauthorized|denied", re.IGNORECASE)
 _CURL = re.compile(r"curl: \((?:5|6|7|28|35|52|56|60)\)|error code: 5\d\d", re.IGNORECASE)
@@ -63,6 +64,11 @@ def _by_stage(found: Preparation, end: Mapping[str, str]) -> Failure | None:
         return Failure(stage, why, 'Set `import_partition` to nodes that have it, or `image_import = "never"`.')
     if stage == "keep" and _AWAY.search(words):
         return Failure("other", words, "Make that directory, or set `image_cache` to another one.")
+    if _FORBIDDEN.search(words):  # before what registries say, who deny things, too
+        place = end.get("cache", "").partition(" ")[2] or "the image cache"
+        return Failure(
+            "other", f"{words}: {place}", "Make it writable for yourself, or set `image_cache` to another directory."
+        )
     if stage in ("scratch", "keep") or _SPACE.search("\n".join(found.log)):
         rooms = [_room(end.get(place, "")) for place in ("cache", "scratch")]
         if limits := parse_space(end.get("limits", "").replace("~", "\n")):

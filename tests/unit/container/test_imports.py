@@ -74,6 +74,12 @@ def ended(*log: str, stage: str = "import", **end: str) -> Preparation:
             "Disk quota exceeded; the quota of user me on /c: 2.0 MiB of 2.0 MiB used",
             "Make room",
         ),
+        (
+            ended("[ERROR] Could not create destination file: Permission denied", cache="2097152 /c"),
+            "other",
+            "Permission denied: /c",
+            "Make it writable",
+        ),
         (ended(stage="check"), "not-squashfs", "not a whole squashfs", "again"),
         (ended(stage="no-enroot", host="cpu1"), "no-enroot", "no enroot on cpu1", "import_partition"),
         (ended("[INFO] Extracting image layers...", stage="stopped"), "stopped", "Extracting image layers", "again"),

@@ -142,3 +142,20 @@ def test_an_image_is_in_use_until_its_jobs_are_over(
         (slurm.bin / "squeue").write_text("#!/bin/sh\necho train-j1-a1\n")
     ran = slurm.run(images_call(str(tmp_path / "root"), str(cache)), tmp_path / "call")
     assert [image.jobs for image in parse_images(ran.out)] == [users]
+
+
+def test_what_others_have_put_into_the_cache_hides_no_image(slurm: Slurm, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    (cache / "dir.sqsh").mkdir(parents=True)
+    for name in (NAME, "a b", "new\nline", "q'uote", "-rf", ".hidden"):
+        (cache / f"{name}.sqsh").write_bytes(SQUASHFS)
+    (cache / "empty.sqsh").touch()
+    (cache / f"{NAME}.note").write_bytes(b"garbage\xff\n===\nsize=zz\n")
+    (cache / "link.sqsh").symlink_to(cache / f"{NAME}.sqsh")
+    os.mkfifo(cache / "pipe.sqsh")
+    calls = [images_call(str(tmp_path / "root"), str(cache), read=read) for read in ("list", "sum")]
+    for number, call in enumerate(calls):
+        ran = slurm.run(call, tmp_path / f"call{number}")
+        found = {each.image.name: each.whole for each in parse_images(ran.out)}
+        assert set(found) == {NAME, "-rf", "empty"}
+        assert not found["empty"]

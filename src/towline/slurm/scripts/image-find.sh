@@ -61,8 +61,9 @@ for tl_arch in $tl_arches; do printf '>arch %s\n' "$tl_arch"; done
 find_enroot_conf
 printf '>squash %s\n' "$(enroot_setting ENROOT_SQUASH_OPTIONS '')"
 for tl_image in "$tl_cache/$tl_stem"+*.sqsh; do
-    if [ -h "$tl_image" ] || ! is_whole "$tl_image"; then continue; fi
-    tl_name=${tl_image##*/} tl_ask=${tl_ask#absent}
+    tl_name=${tl_image##*/}
+    if ! is_name "$tl_name" || [ -h "$tl_image" ] || ! is_whole "$tl_image"; then continue; fi
+    tl_ask=${tl_ask#absent}
     printf '>file %s %s\n' "${tl_name%.sqsh}" "$(stat -c '%u %s %Y %A %U' "$tl_image")"
     # Another user's file counts by what that user has recorded of it.
     [ "$(stat -c %u "${tl_image%.sqsh}.note" 2>/dev/null)" != "$(stat -c %u "$tl_image")" ] || sed "s/^/>note ${tl_name%.sqsh} /" "${tl_image%.sqsh}.note"

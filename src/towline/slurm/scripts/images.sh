@@ -13,7 +13,7 @@
 # tell NAME
 tell() {
     tl_file=$tl_cache/$1.sqsh
-    [ -f "$tl_file" ] && [ ! -h "$tl_file" ] || return 0
+    is_name "$1" && [ -f "$tl_file" ] && [ ! -h "$tl_file" ] || return 0
     printf '>file %s %s\n' "$1" "$(stat -c '%u %s %Y' "$tl_file")"
     is_whole "$tl_file" || printf '>broken %s\n' "$1"
     [ ! -f "$tl_cache/$1.note" ] || sed "s/^/>note $1 /" "$tl_cache/$1.note"

@@ -121,6 +121,9 @@ needs() {
     done
 }
 
+# is_name TEXT: it can be an image's name in the cache. Others may put files there, and a blank in a name would be an answer's.
+is_name() { case $1 in '' | .* | *[!A-Za-z0-9_.+-]*) return 1 ;; esac }
+
 # is_whole FILE: a squashfs file as long as its superblock says (squashfs_fs.h: bytes_used, 8 bytes from 40 on).
 is_whole() {
     [ -f "$1" ] && [ "$(head -c 4 "$1" 2>/dev/null)" = hsqs ] || return 1
