@@ -25,7 +25,8 @@ JOBS, MANY, ROUNDS = 1000, 10_000, 15
 NAME = "bench-poll"
 SPEC = JobSpec(command=("true",), name=NAME)
 QUEUE = """
-mkdir -p "$1" && cd "$1" && i=0
+mkdir -p "$1" && cd "$1" || exit
+i=0
 while [ $i -lt "$2" ]; do
     job=a$(printf %08d $i)
     mkdir -p "$job/attempts/1"
