@@ -128,18 +128,22 @@ def no_background(*_: object) -> Callable[[], None]:
 
 
 HELD = 50
-SBATCH = "sbatch --parsable --hold --job-name=held --partition=batch --output=/dev/null --wrap true"
-HOLD = f"for i in $(seq {HELD}); do {SBATCH} || exit; done"
+SBATCH = 'sbatch --parsable --hold --job-name=held --partition=batch --output=/dev/null --chdir="$each" --wrap true'
+HOLD = f"for each; do {SBATCH} || exit; done"
 
 
 @pytest.fixture
 def held(tao_variables: dict[str, str], lab: Lab) -> Iterator[list[str]]:
     """Jobs that wait, known here as if another process had submitted them."""
     profile = tao_profile(3600)
-    slurm_ids = lab.run_on("login1", ["sh", "-c", HOLD], user=ALICE.name, check=True).stdout.split()
+    job_ids = [new_job_id(time.time() - number) for number in range(HELD)]
+    directories = [f"{profile.root}/jobs/{job_id}" for job_id in job_ids]
+    words = ["sh", "-c", HOLD, "sh", *directories]
+    slurm_ids = lab.run_on("login1", words, user=ALICE.name, check=True).stdout.split()
     try:
         store = Store(Path(tao_variables["TOWLINE_STATE_DIR"]))
-        records = [_waiting(each, number, profile.name, profile.root) for number, each in enumerate(slurm_ids)]
+        waiting = zip(job_ids, directories, slurm_ids, strict=True)
+        records = [_waiting(job_id, profile.name, directory, slurm_id) for job_id, directory, slurm_id in waiting]
         for record in records:
             store.intend(record, JobSpec(command=("true",)))
         store.close()
@@ -148,10 +152,9 @@ def held(tao_variables: dict[str, str], lab: Lab) -> Iterator[list[str]]:
         lab.run_on("login1", ["scancel", *slurm_ids], user=ALICE.name)
 
 
-def _waiting(slurm_id: str, age: int, cluster: str, root: str) -> JobRecord:
-    job_id = new_job_id(time.time() - age)
+def _waiting(job_id: str, cluster: str, directory: str, slurm_id: str) -> JobRecord:
     attempts = (Attempt(slurm_id=slurm_id),)
-    return JobRecord(job_id, "held", cluster, JobState.PENDING, f"{root}/jobs/{job_id}", time.time(), attempts)
+    return JobRecord(job_id, "held", cluster, JobState.PENDING, directory, time.time(), attempts)
 
 
 def logins(lab: Lab) -> int:
