@@ -28,4 +28,5 @@ def test_both_sides_of_a_comparison_take_turns() -> None:
     order: list[str] = []
     reading = compare(lambda: order.append("a"), lambda: order.append("b"), rounds=4)
     assert "".join(order) == "ab" + "abbaabba"
-    assert set(reading.parts) == {"subject_ms", "baseline_ms", "rounds"}
+    figures = {"subject_ms", "baseline_ms", "rounds", "ratio_least", "ratio_median", "ratio_most"}
+    assert set(reading.parts) == figures

@@ -61,7 +61,6 @@ def test_login_hosts_are_asked_with_what_they_see(settings: dict[str, object], a
         ("/no/such", (), "staging-python", "`staging_python` names /no/such"),
         ("/no/such", ("env",), "staging-python", "is not there on `staging_image`"),
         ("", ("sh", "-c", "echo no such image; exit 1"), "other", "no such image"),
-        ("", (), "network", "nowhere.invalid"),
     ],
 )
 def test_a_staging_job_takes_no_other_python(

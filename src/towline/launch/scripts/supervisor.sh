@@ -211,7 +211,7 @@ pass_on() {
 note_term() {
     put signal "signal=TERM" "time=$(date +%s)"
     [ ! -e "$TOWLINE_JOB_DIR/paused" ] ||
-        put decision class=paused next=no why= nodes= progress= evidence= "time=$(date +%s)"
+        put decision "class=paused" "next=no" "why=" "nodes=" "progress=" "evidence=" "time=$(date +%s)"
 }
 
 # Slurm sends TERM for a cancellation, the walltime, a preemption and a requeue alike; KILL follows after KillWait,

@@ -66,8 +66,10 @@ bring() {
 lacks_python() {
     [ "$#" -gt 0 ] || return 1
     # shellcheck disable=SC2016  # expanded in the container
-    bring "$@" sh -c 'command -v "$1" >/dev/null || exit 88' sh "$tl_python" </dev/null >/dev/null 2>&1
-    [ "$?" -eq 88 ]
+    case $(bring "$@" sh -c 'command -v "$1" >/dev/null || echo "no python"' sh "$tl_python" </dev/null 2>/dev/null) in
+    *"no python") return 0 ;;
+    *) return 1 ;;
+    esac
 }
 
 keep() {
