@@ -108,6 +108,18 @@ def test_the_cause_of_a_real_end_is_found(
         assert found["node"] == node
 
 
+def test_what_the_site_noted_at_a_job_that_it_cancelled(towline: Terminal, lab: Lab) -> None:
+    job = shell(towline, "sleep 300")
+    slurm_id = towline.until(job, running)["slurm_ids"][0]
+    note = "AdminComment=gpu-idle-watch: cancelled, 8 GPUs idle for 30 min"
+    lab.run_on("ctl", ["scontrol", "update", f"JobId={slurm_id}", note], check=True)
+    lab.run_on("ctl", ["scancel", slurm_id], check=True)
+    towline("wait", job)
+    found = why(towline, job)
+    assert (found["kind"], found["retry"]) == ("idle-reaper", "no"), found
+    assert "8 GPUs idle" in found["evidence"]
+
+
 def test_memory_that_ran_out_in_a_step_and_in_the_batch_script(towline: Terminal, lab: Lab) -> None:
     assert kernel.has_cgroup_v1(), "this machine's lab cannot confine memory; `lab status` says so"
     step = shell(towline, HOG, "--memory", "60M")

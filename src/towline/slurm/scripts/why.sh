@@ -10,18 +10,23 @@
 . ./common.sh
 
 # ask_slurm IDS CLUSTER: lines `ID slurm …` in ./asked. The steps' rows tell of memory that ran out in a step (the job
-# itself only says FAILED then), the job's row its code with the signal.
+# itself only says FAILED then), the job's row its code with the signal, and what the site noted there: reapers of idle GPUs
+# do (AdminComment, sacct(1)).
 ask_slurm() {
     find_slurm
     printf '%s\n' "$PATH" >./path
     tl_where=
     [ "$2" = - ] || tl_where=--clusters=$2
-    sacct ${tl_where:+"$tl_where"} --noheader --parsable2 --format=JobID,State,ExitCode "--jobs=$1" </dev/null | awk -F '|' '
-        NF != 3 { next }
+    sacct ${tl_where:+"$tl_where"} --noheader --parsable2 --format=JobID,State,ExitCode,AdminComment "--jobs=$1" </dev/null | awk -F '|' '
+        NF < 3 { next }
         { id = $1; sub(/[.+].*/, "", id) }
         $1 ~ /[.]/ { sub(/^[^.]*[.]/, "", $1); if (++steps[id] <= 200) print id " slurm step=" $1 " " $2 " " $3; next }
-        { code[id] = $3 }
-        END { for (id in code) if (code[id] != "") print id " slurm exit=" code[id] }' | tr -cd '[:print:]\n' >./asked
+        { code[id] = $3; for (i = 4; i <= NF; i++) note[id] = note[id] (i > 4 ? "|" : "") $i }
+        END {
+            for (id in code) if (code[id] != "") print id " slurm exit=" code[id]
+            # Some sites keep what is no text for people there, such as a summary of the use in base64.
+            for (id in note) if (note[id] ~ /[ {]/) print id " slurm comment=" substr(note[id], 1, 500)
+        }' | tr -cd '[:print:]\n' >./asked
 }
 
 # told ID: what Slurm said of it. Where there is no accounting the controller still knows a job that ended a moment ago.

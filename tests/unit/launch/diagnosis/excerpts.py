@@ -46,7 +46,7 @@ def _read(path: Path) -> Excerpt:
     steps = slurm.get("steps", "").split(";") if slurm.get("steps") else []
     facts = Facts(
         slurm=(
-            *(f"{key}={slurm[key]}" for key in ("state", "exit", "reason") if slurm.get(key)),
+            *(f"{key}={slurm[key]}" for key in ("state", "exit", "reason", "comment") if slurm.get(key)),
             *(f"step={step.strip()}" for step in steps),
         ),
         nodes=expand_nodes(slurm.get("nodes", "")),
