@@ -93,7 +93,15 @@ def test_what_a_registry_refuses_is_told_before_anything_is_submitted(site: Site
     assert no_key.code == 65
     assert f"fix: towline registry login {LOCKED} --user NAME" in no_key.err
     login = [*COMMAND, "registry", "login", LOCKED, "--user", "puller"]
-    subprocess.run(login, input="wrong", env=site.towline.env(), text=True, check=True, capture_output=True, timeout=60)
+    subprocess.run(
+        [*login, "--untried"],
+        input="wrong",
+        env=site.towline.env(),
+        text=True,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
     wrong = site.towline("run", "--image", f"{LOCKED}/demo:latest", *GPU, "--", "true")
     assert wrong.code == 65
     assert "machine registry.lab login puller" in wrong.err
