@@ -137,10 +137,7 @@ def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagno
     hit, rule = found[best], found[best].rule
     guilty, shared = _guilty(rule, [each for each in found if each.rule is rule], facts)
     rank = rank_of(hit)
-    if rule.blame == "uneven" and len(facts.nodes) > 1 and not guilty:
-        kind, retry = "user", "no"
-    else:
-        kind, retry = _weighed(rule, guilty, shared)
+    kind, retry = _weighed(rule, guilty, shared=shared, several=len(facts.nodes) > 1)
     return Diagnosis(
         kind=kind,
         rule=rule.name,
@@ -213,11 +210,13 @@ def _first_node(facts: Facts) -> str:
     return "" if facts.rank is None else facts.ranks.get(facts.rank, "")
 
 
-def _weighed(rule: Rule, guilty: Sequence[str], shared: bool) -> tuple[FaultClass, Retry]:
+def _weighed(rule: Rule, guilty: Sequence[str], *, shared: bool, several: bool) -> tuple[FaultClass, Retry]:
     """Class and retry, when it is known whether the rule's lines are one node's."""
     kind: FaultClass = rule.kind or "ambiguous"
     if rule.blame == "alone" and guilty:
         return "node", "yes"
+    if rule.blame == "uneven" and several and not guilty:
+        return "user", "no"
     if kind == "node" and shared:
         return "infrastructure", rule.retry
     return kind, rule.retry
