@@ -142,6 +142,9 @@ def test_an_import_that_fails_takes_the_waiting_job_with_it_and_tells_enroots_wo
 def test_an_import_that_was_killed_does_not_stand_in_the_way_of_the_next(site: Site, lab: Lab) -> None:
     blocker = as_alice(lab, "sbatch --parsable -p cpu --exclusive -t 2 -o /dev/null --wrap 'sleep 300'")
     job = site.towline.submit("--image", f"{OPEN}/demo:latest", *GPU, "--", "true")
+    as_alice(lab, f"touch -d '3 days ago' {site.cache}/imports/*/attempts/1")
+    unused = site.towline("gc", "--older-than", "1d", "--only", "imports", "--json").json["removable"]
+    assert not [each for each in unused if each["path"].startswith(site.cache)], "the import waits in the queue"
     as_alice(lab, f"squeue -h -p cpu -t PD -o %i --me | xargs scancel; scancel {blocker}")
     ended = site.towline.until(job, lambda job: job["state"] not in ("pending", "submitting"))
     assert ended["state"] == "cancelled"
@@ -156,8 +159,27 @@ def test_many_at_once_cause_one_import(site: Site) -> None:
     assert [client.wait(120) for client in clients] == [0] * 4, [client.communicate() for client in clients]
     for client in clients:
         out, _ = client.communicate()
-        assert site.towline("wait", out.strip()).code == 0
+        waited = site.towline("wait", out.strip())
+        assert waited.code == 0, waited.out
     assert len(site.allocated("cpu")) == 1
+
+
+def test_the_job_of_another_cache_is_not_taken_for_the_one_that_was_begun(site: Site, lab: Lab) -> None:
+    """Whoever began died before it could write down what Slurm said; the same image was imported elsewhere today."""
+    image = ("--image", f"{OPEN}/demo:latest")
+    pulled = site.towline("images", "pull", image[1], "--json")
+    assert pulled.code == 0, pulled
+    (name,) = (each.removesuffix(".sqsh") for each in site.files() if each.endswith(".sqsh"))
+    other = f"{site.cache}/other"
+    begun = f"{other}/imports/{name}/attempts/1"
+    as_alice(lab, f"umask 077; mkdir -p {begun}; touch -d '1 hour ago' {begun}")
+    site.towline.environment["TOWLINE_IMAGE_CACHE"] = other
+    ran = site.towline("run", *image, *GPU, "--", "true")
+    assert ran.code == 0, ran.out
+    assert len(site.allocated("cpu")) == 2
+    as_alice(lab, f"touch -d '3 days ago' {begun}")
+    unused = site.towline("gc", "--older-than", "1d", "--only", "imports", "--json").json["removable"]
+    assert f"{other}/imports/{name}" in [each["path"] for each in unused]
 
 
 def test_a_full_disk_is_told_and_nothing_is_submitted(site: Site, lab: Lab) -> None:

@@ -41,7 +41,7 @@ class Making:
         files: name → content, for `script/` of its directory; `supervisor` is what the batch script runs.
         secrets: sh text with values that the job reads from `script/secrets-<attempt>`; empty for none.
         account: of the job that needs it; the profile's `import_account` wins.
-        key: what tells its job's name from others; made of `name` when empty.
+        key: what tells its job's name from others; made of its directory when empty (caches may be several).
         after: what the job itself waits for, as `sbatch --dependency` takes it.
         here: whether the login host makes it, and no job.
     """
@@ -131,7 +131,7 @@ async def _submit(session: Session, making: Making, number: int) -> tuple[str, T
 def _call(session: Session, making: Making, number: int) -> Call:
     profile = session.profile
     directory = f"{making.place}/imports/{making.name}"
-    key = making.key or hashlib.sha256(making.name.encode()).hexdigest()[:10]
+    key = making.key or hashlib.sha256(directory.encode()).hexdigest()[:10]
     batch = BatchJob(
         directory=directory,
         job_id=key,

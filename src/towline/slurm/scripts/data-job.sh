@@ -26,7 +26,7 @@ part=$place/.$data_name.$SLURM_JOB_ID.part
 
 # fail STAGE CODE: the last record; what was brought stays for the next attempt.
 fail() {
-    [ ! -f "$here/log" ] || cat "$here/log" >&2
+    [ ! -f "$here/log" ] || cat "$here/log" >&2 2>/dev/null # a signal may come while the log is where errors go
     rm -f "$secrets"
     rmdir "$part/partial" "$part" 2>/dev/null
     put end "code=$2" "stage=$1" "place=$(room "$place") $place" "host=$(uname -n)" "python=$data_python" "container=$container"

@@ -24,7 +24,7 @@ tasks=$TOWLINE_JOB_DIR/script/tasks
 
 # fail STAGE CODE
 fail() {
-    [ ! -f "$here/log" ] || cat "$here/log" >&2
+    [ ! -f "$here/log" ] || cat "$here/log" >&2 2>/dev/null # a signal may come while the log is where errors go
     rm -f "$secrets"
     put end "code=$2" "stage=$1" "host=$(uname -n)" "python=$deliver_python"
     case $1 in unfinished | not-done) [ -f "$tasks" ] || go_on ;; esac

@@ -27,7 +27,7 @@ patience=60
 # fail STAGE CODE: the last record, and what Enroot said for people who read the job's own log. Where the image has filled
 # the disk there is room for the record only when it is gone.
 fail() {
-    [ ! -f "$here/log" ] || cat "$here/log" >&2
+    [ ! -f "$here/log" ] || cat "$here/log" >&2 2>/dev/null # a signal may come while the log is where errors go
     made=$(stat -c %s "$part" 2>/dev/null)
     limits=$(space "$cache" | tr '\n' '~')
     rm -f "$part"

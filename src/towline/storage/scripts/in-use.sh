@@ -97,5 +97,8 @@ tree_age() {
     echo "$((now - ${last%.*}))"
 }
 
-# key_of NAME: what stands in the name of a job that prepares that (engine/preparing.py).
-key_of() { printf %s "$1" | sha256sum | cut -c 1-10; }
+# prepared_by DIR: what the names of the Slurm jobs that prepare something there begin with; `/`, which is in no name, for none.
+prepared_by() {
+    job_name=$(sed -n '/^#SBATCH --job-name=\(.*-a\)[0-9]*$/{s//\1/p;q;}' "$1/script/batch-$newest" 2>/dev/null)
+    printf '%s' "${job_name:-/}"
+}

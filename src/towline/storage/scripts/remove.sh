@@ -31,7 +31,7 @@ in_use() {
     # Within two days accounting may still be asked for an attempt of that number (lookup.sh).
     */imports/*)
         newest_attempt "$2"
-        queued "$(key_of "${1##*/}")" || [ "$(age "$attempt")" -lt "$((2 * fresh))" ]
+        queued "$(prepared_by "$2")" || [ "$(age "$attempt")" -lt "$((2 * fresh))" ]
         ;;
     /*/.*) [ ! -O "$2" ] || [ "$(tree_age "$2")" -lt "$fresh" ] ;;
     /*) ! is_copy "$2" || [ "$(tree_age "$2")" -lt "$fresh" ] || needed "$(readlink -m -- "$1")" "${1##*/}" ;;

@@ -76,7 +76,7 @@ tell_imports() {
             [ -d "$import/attempts" ] || continue
             newest_attempt "$import"
             state=idle
-            ! queued "$(key_of "${import##*/}")" || state=queued
+            ! queued "$(prepared_by "$import")" || state=queued
             printf 'import %s %s %s\n' "$(age "$attempt")" "$state" "$import"
         done
     done
