@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.faulty import fault
+from tests.lab.faulty import as_alice, fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 
 HANGS = '[ "$TOWLINE_ATTEMPT" -gt 1 ] || exec python3 -c "import time; time.sleep(300)"; echo on'
+COUNTS = "for i in $(seq 22); do sleep 1; done"
 SAVES = 'for i in $(seq 18); do echo $i >>"$TOWLINE_RESULTS_DIR/model.part"; sleep 1; done'
 
 
@@ -19,11 +20,21 @@ def towline(lab: Lab, tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "state")
 
 
+def control(lab: Lab, word: str, slurm_id: str) -> None:
+    """As an administrator, or a scheduler that lets jobs take turns."""
+    lab.run_on("login1", ["scontrol", word, slurm_id], check=True)
+
+
 def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left_alone(
     towline: Terminal, lab: Lab
 ) -> None:
     """One test for all, for each of them takes as long as the limit."""
     watched = ("--hang-after", "10s", "--cpus-per-task", "1", "--memory", "500M")
+    stopped = towline.submit("--gpus", "1", "--nodelist", "node2", *watched, "--", "sh", "-c", COUNTS)
+    attempt = f"{towline.job(stopped)['directory']}/attempts/1"
+    # Its GPU is watched in the second half of the time.
+    as_alice(lab, f"for i in $(seq 200); do [ ! -d '{attempt}/use' ] || exit 0; sleep 0.2; done; exit 1")
+    control(lab, "suspend", as_alice(lab, f"cat '{attempt}/submit'"))
     with fault(lab, "gpu-busy", "node3"):
         hung = towline.submit("--name", "hung", "--nodes", "2", "--exclude", "node3", *watched, "--", "sh", "-c", HANGS)
         saves = towline.submit("--name", "saves", *watched, "--", "sh", "-c", SAVES)
@@ -33,7 +44,10 @@ def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left
     assert first["cause"] == "ambiguous"
     assert "attempts/1/stacks" in first["evidence"]
     assert second["cause"] == ""
-    assert [len(towline.job(job)["attempts"]) for job in (saves, busy)] == [1, 1]
+    with fault(lab, "gpu-busy", "node2"):  # what had asked for its GPU has had no time left for long
+        control(lab, "resume", as_alice(lab, f"cat '{attempt}/submit'"))
+        assert towline("wait", stopped).code == 0
+    assert [len(towline.job(job)["attempts"]) for job in (saves, busy, stopped)] == [1, 1, 1]
     stacks = f"{towline.job(hung)['directory']}/attempts/1/stacks"
     said = lab.run_on("login1", ["sh", "-c", f"cd '{stacks}' && ls && cat log"], user="alice", check=True).stdout
     nodes = lab.run_on("login1", ["scontrol", "show", "hostnames", first["nodes"]], check=True).stdout.split()

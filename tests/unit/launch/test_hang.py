@@ -11,9 +11,7 @@ LIMIT = 3
 """Seconds in place of the spec's ten, the least that one can ask for."""
 PYTHON = "exec python3 -c 'import time; print(\"begun\", flush=True); time.sleep(300)'"
 SMI = """\
-#!/bin/sh
-case $* in *-L*) echo 'GPU 0: Stand-in (UUID: GPU-1)' ;; *) echo {use} ;; esac
-"""
+case $* in *-L*) echo 'GPU 0: Stand-in (UUID: GPU-1)' ;; *) echo {use} ;; esac"""
 
 
 def placed(allocation: Allocation, text: str, **resources: int) -> Allocation:
@@ -24,10 +22,14 @@ def placed(allocation: Allocation, text: str, **resources: int) -> Allocation:
     return allocation
 
 
-def with_gpu_in_use(allocation: Allocation, use: int) -> None:
-    program = allocation.tools / "nvidia-smi"
-    program.write_text(SMI.format(use=use))
+def with_tool(allocation: Allocation, name: str, text: str) -> None:
+    program = allocation.tools / name
+    program.write_text(f"#!/bin/sh\n{text}\n")
     program.chmod(0o755)
+
+
+def with_gpu_in_use(allocation: Allocation, use: int) -> None:
+    with_tool(allocation, "nvidia-smi", SMI.format(use=use))
 
 
 def test_a_silent_job_leaves_its_stacks_and_is_started_again(allocation: Allocation) -> None:
@@ -41,6 +43,18 @@ def test_a_silent_job_leaves_its_stacks_and_is_started_again(allocation: Allocat
     assert "python3 -c import time" in stacks
     assert "\nthread " in stacks
     assert "most recent call first" in (allocation.attempt(1) / "stacks" / "log").read_text()
+
+
+@pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)
+def test_calls_that_py_spy_cannot_show_are_shown_by_gdb(allocation: Allocation) -> None:
+    """It knows Python only, so each process is asked for with what is left."""
+    with_tool(allocation, "py-spy", 'case $(cat "/proc/$3/comm") in python3) echo spied ;; *) exit 1 ;; esac')
+    with_tool(allocation, "gdb", "echo backtrace")
+    placed(allocation, "python3 -c 'import time; time.sleep(300)'; exit 3").run(SLURMD_NODENAME="node5")
+    stacks = (allocation.attempt(1) / "stacks" / "node5").read_text()
+    (python,) = [each for each in stacks.split("\n== ") if "python3\n" in each and "spied" in each]
+    assert "backtrace" not in python
+    assert "backtrace" in stacks
 
 
 @pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)  # these take their time, so one shell each

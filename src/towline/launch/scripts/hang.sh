@@ -65,10 +65,9 @@ is_silent() {
         return 1
     fi
     tl_quiet=$((tl_quiet + tl_pause))
-    if [ -z "$tl_asking" ] && [ "$tl_quiet" -ge $((tl_heal_hang / 2)) ]; then
-        tl_files=$(result_signs)
-        ask_gpus &
-        tl_asking=$!
+    if [ "$tl_quiet" -ge $((tl_heal_hang / 2)) ]; then
+        [ -n "$tl_asking" ] || tl_files=$(result_signs)
+        keep_asking
     fi
     [ "$tl_quiet" -ge "$tl_heal_hang" ] || return 1
     if [ "$tl_files" = "$(result_signs)" ] && gpus_were_asked; then return 0; fi
@@ -98,6 +97,17 @@ nodes_with_gpus() {
         tl_expected=$((tl_expected + ${tl_entry%%:*}))
     done
     printf '%s\n' "$tl_expected"
+}
+
+# keep_asking: what asks stands still, too, while the job is suspended, but its time goes on; then it is started anew.
+keep_asking() {
+    if [ -n "$tl_asking" ]; then
+        [ "$(date +%s)" -ge $((tl_asked + tl_heal_hang)) ] || return 0
+        kill "$tl_asking" 2>/dev/null
+    fi
+    tl_asked=$(date +%s)
+    ask_gpus &
+    tl_asking=$!
 }
 
 # ask_gpus: for the other half of the time; each node ends when it has seen one in use.

@@ -43,11 +43,15 @@ show() {
         printf 'thread %s (%s): %s, waits in %s\n' "${tl_thread##*/}" "$(cat "$tl_thread/comm")" \
             "$(sed -n 's/^State:[^A-Z]*//p' "$tl_thread/status")" "$(cat "$tl_thread/wchan" 2>/dev/null)"
     done | head -n 500
+    show_calls "$1"
+}
+
+# show_calls PID: py-spy knows Python only, and it may not be there or not be allowed.
+show_calls() {
     if command -v py-spy >/dev/null; then
-        timeout 20 py-spy dump --pid "$1"
-    elif command -v gdb >/dev/null; then
-        timeout 20 gdb -batch -p "$1" -ex 'thread apply all backtrace' </dev/null
+        ! timeout 20 py-spy dump --pid "$1" || return 0
     fi
+    ! command -v gdb >/dev/null || timeout 20 gdb -batch -p "$1" -ex 'thread apply all backtrace' </dev/null
 }
 
 # catches PID BIT: whether the process has a handler for that signal; bit 0 is signal 1.
