@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.faulty import as_alice
+from tests.lab.faulty import as_alice, fault
 from towline import Cluster, Job, JobSpec, JobState
 from towline.engine.store import Store
 from towline.engine.store.rows import mark_changed
 from towline.lab import Lab
+from towline.lab.process import until
 from towline.models.errors import NotFound, UsageError
 
 PATIENCE = 120.0
@@ -102,3 +103,41 @@ def test_jobs_of_all_kinds_are_known_by_their_directories(cluster: Cluster) -> N
             assert time.monotonic() < end, record
             time.sleep(0.5)
         assert (record.state, record.note) == (JobState.SUCCEEDED, "")
+
+
+def _by_hand(lab: Lab) -> str:
+    script = "sbatch --parsable --partition=cpu --chdir=/tmp --output=/dev/null --wrap 'sleep 300'"
+    return as_alice(lab, script).strip()
+
+
+def test_after_a_loss_of_slurmctlds_state_no_job_is_taken_for_another(lab: Lab, cluster: Cluster) -> None:
+    """The ids go to a job by hand, which the site ends with a note, and to another job of Towline's."""
+    base = {"partition": ("cpu",)}
+    ended = cluster.submit(JobSpec.build(shell="echo first; exit 3", **base))
+    waits = cluster.submit(JobSpec.build(shell="true", sbatch={"hold": ""}, **base))
+    until(lambda: ended.status().state.ended, PATIENCE, "its end")
+    first, second = ended.record.last.slurm_id, waits.status().last.slurm_id
+    with fault(lab, "state-lost", first):
+        assert _by_hand(lab) == first
+        other = cluster.submit(JobSpec.build(shell="echo other; sleep 300", **base))
+        note = "AdminComment=gpu-idle-watch: cancelled, 8 GPUs idle for 30 min"
+        lab.run_on("ctl", ["scontrol", "update", f"JobId={first}", note], check=True)
+        lab.run_on("ctl", ["scancel", first], check=True)
+        noted = f"sacct --noheader --parsable2 --allocations --jobs={first} --format=AdminComment"
+        until(lambda: "gpu-idle" in as_alice(lab, noted), PATIENCE, "the record of what the site noted")
+        _until_running(lab, second)
+
+        waits.cancel(confirm=False)
+        assert _state(lab, second) == "RUNNING"
+        jobs = {job.id: job for job in cluster.jobs(everything=True)}
+        assert (jobs[waits.id].last.slurm_id, jobs[other.id].last.slurm_id) == (second, second)
+        assert (jobs[waits.id].state, jobs[waits.id].last.nodes) == (JobState.CANCELLED, "")
+        assert (jobs[other.id].state, jobs[other.id].last.nodes) == (JobState.RUNNING, "cpu1")
+        assert cluster.find([second])[0].id == other.id
+
+        why = ended.why()
+        assert why is not None
+        assert (why.kind, why.retry) == ("user", "no")
+        assert b"".join(chunk.data for chunk in ended.logs() if chunk.stream == "out") == b"first\n"
+        assert list(waits.logs()) == []
+        other.cancel()

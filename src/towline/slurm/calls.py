@@ -237,9 +237,9 @@ def poll_call(
     return Call("poll", script("poll"), args, setup_files(setup), repeats=True)
 
 
-def queue_call(slurm: SlurmId, setup: str = "") -> Call:
+def queue_call(slurm: SlurmId, directory: str, setup: str = "") -> Call:
     """See what a waiting job has in front of it; read the answer with `towline.slurm.queue.parse_queue`."""
-    args = (slurm.id, slurm.cluster or "-", FREE_FORMAT)
+    args = (slurm.id, slurm.cluster or "-", directory, FREE_FORMAT)
     return Call("queue", script("queue"), args, setup_files(setup), repeats=True)
 
 

@@ -62,6 +62,12 @@ def test_the_row_of_another_job_is_not_read_as_ours(tmp_path: Path) -> None:
     assert (found.state, found.last.nodes, found.last.ended) == (JobState.SUCCEEDED, "node7", 3)
 
 
+def test_a_record_that_has_no_directory_yet_is_not_read_as_ours(tmp_path: Path) -> None:
+    accounts = (f"41|COMPLETED|3:0|1|2|3|node7|{OURS}", "41|CANCELLED|0:0|4|5|6|node1|")
+    found = looked(tmp_path, Slurm(f"41|RUNNING|{ROW}|{OTHER}", *accounts))
+    assert (found.state, found.last.nodes) == (JobState.SUCCEEDED, "node7")
+
+
 def test_a_row_of_its_own_directory_is_the_jobs_wherever_the_root_is_mounted(tmp_path: Path) -> None:
     slurm = Slurm(f"41|RUNNING|{ROW}|/mnt/other/name/jobs/a00000001")
     found = looked(tmp_path, slurm)
@@ -89,3 +95,21 @@ def test_nothing_is_concluded_when_accounting_cannot_be_asked(tmp_path: Path) ->
 def test_the_rows_of_another_array_or_heterogeneous_job_are_not_read_either(tmp_path: Path, row_id: str) -> None:
     found = looked(tmp_path, Slurm(f"{row_id}|FAILED|{ROW}|{OTHER}", fails=True))
     assert (found.state, found.last.components) == (JobState.RUNNING, ())
+
+
+@pytest.mark.parametrize("waits_first", [True, False])
+def test_two_jobs_that_had_the_same_id_are_both_read_right(tmp_path: Path, *, waits_first: bool) -> None:
+    """The older one had it before; the queue has the row of the newer one."""
+    slurm = Slurm(f"41|RUNNING|{ROW}|/lustre/jobs/a00000002", f"41|CANCELLED|0:0|1|2|3|None assigned|{OURS}")
+    session = Session(PROFILE, InMemory(slurm.answer), Store(tmp_path))
+    attempt = Attempt(slurm_id="41", slurm_state="PENDING", submitted=1600000000)
+    older, newer = (
+        record(id=name, state=JobState.PENDING, created=time.time(), attempts=(attempt,))
+        for name in ("a00000001", "a00000002")
+    )
+    for job in (older, newer):
+        session.store.intend(job, SPEC)
+    asked = [older, newer] if waits_first else [newer, older]
+    found = {job.id: job for job in asyncio.run(observation.poll(session, asked))}
+    assert found["a00000002"].state is JobState.RUNNING
+    assert (found["a00000001"].state, found["a00000001"].last.nodes) == (JobState.CANCELLED, "")

@@ -132,3 +132,12 @@ def test_a_job_that_goes_on_in_the_moment_of_the_last_word_is_waited_for(site: S
     assert not found.failed
     (waiting,) = [job for job in site.slurm.jobs if job != 43]
     assert found.slurm_id == str(waiting)
+
+
+def test_a_job_whose_id_slurm_has_given_to_another_is_not_waited_for(site: Site) -> None:
+    site.end("", "failed")
+    (site.job / "attempts" / "2").mkdir()
+    (site.job / "attempts" / "2" / "submit").write_text("43\n")
+    site.slurm.add(43, "by-hand", "RUNNING|1|2|3|1|n|None|/home/me")
+    assert site.deliver().failed
+    assert site.slurm.calls("sbatch") == []

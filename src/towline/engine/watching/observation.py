@@ -32,7 +32,7 @@ from towline.slurm.calls import PollTarget, facts_call, forget_call, parse_forgo
 from towline.slurm.parse import SlurmId
 from towline.slurm.poll import PollAnswer, parse_poll
 from towline.slurm.site import parse_facts
-from towline.slurm.strangers import asks_for, owners_of, split_strangers
+from towline.slurm.strangers import apart, asks_for, owners_of, split_strangers
 from towline.slurm.submission import environment_error
 
 FACTS_SECONDS = 3600.0
@@ -80,8 +80,9 @@ async def poll(session: Session, records: Sequence[JobRecord]) -> tuple[JobRecor
     Returns:
         The jobs as they are known now, in the order given.
 
-    One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own, and for
-    arrays of which tasks have failed or have left the queue. What is seen of a single task is told and not kept.
+    One round trip; one more for jobs that were requeued since, whose newest attempt has files of its own, for arrays of
+    which tasks have failed or have left the queue, and for jobs that had the Slurm id of another one before it. What is
+    seen of a single task is told and not kept.
 
     Raises:
         Unreachable, OutcomeUnknown, WaitTimedOut, RemoteFault: nothing was learnt, and nothing changed.
@@ -109,7 +110,20 @@ async def look(session: Session, records: Sequence[JobRecord]) -> Look:
     if not alive:
         return Look(tuple(records))
     mark, begun = session.store.newest_change(), time.time()
-    answer = await ask(session, [_target(record, begun) for record in alive])
+    groups = apart([(_target(record, begun), record) for record in alive])
+    seen = [await _seen(session, group, begun) for group in groups]
+    written, _ = session.store.changed_since(session.profile.name, mark)
+    known = {reference: record for each, _ in seen for reference, record in each.items()}
+    known |= {record.reference: record for record in written}
+    return Look(tuple(_of(record, known.get(record.reference, record)) for record in records), seen[0][1])
+
+
+async def _seen(
+    session: Session, wanted: Sequence[tuple[PollTarget, JobRecord]], begun: float
+) -> tuple[dict[str, JobRecord], PollAnswer]:
+    """What one answer has told of these jobs, and the answer."""
+    alive = [record for _, record in wanted]
+    answer = await ask(session, [target for target, _ in wanted])
     moved = [record for record in alive if not waits_on(record, answer) or is_held(record)]
     grown = [with_new_attempts(record, evidence_of(answer, record), begun) for record in moved]
     requeued = [new for old, new in zip(moved, grown, strict=True) if new is not old]
@@ -118,9 +132,7 @@ async def look(session: Session, records: Sequence[JobRecord]) -> Look:
     if requeued:
         targets = [_target(record, begun) for record in requeued]
         known |= await _learn(session, requeued, await ask(session, targets), begun)
-    written, _ = session.store.changed_since(session.profile.name, mark)
-    known |= {record.reference: record for record in written}
-    return Look(tuple(_of(record, known.get(record.reference, record)) for record in records), answer)
+    return known, answer
 
 
 def _of(before: JobRecord, after: JobRecord) -> JobRecord:

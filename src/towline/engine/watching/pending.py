@@ -15,6 +15,7 @@ from towline.models.waiting import Waiting
 from towline.slurm.calls import queue_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.queue import parse_queue
+from towline.slurm.submission import ScriptExit
 
 
 async def waiting(session: Session, record: JobRecord) -> Waiting | None:
@@ -28,8 +29,11 @@ async def waiting(session: Session, record: JobRecord) -> Waiting | None:
     last = record.last
     if record.state is not JobState.PENDING or not last.slurm_id:
         return None
-    outcome = await session.call(queue_call(SlurmId(last.slurm_id, last.slurm_cluster), session.profile.setup))
+    slurm = SlurmId(last.slurm_id, last.slurm_cluster)
+    outcome = await session.call(queue_call(slurm, record.directory, session.profile.setup))
     check_ending(outcome, "asking what the job waits for")
+    if outcome.exit_code == ScriptExit.STRANGER:
+        return None
     try:
         seen = parse_queue(outcome.stdout.decode("utf-8", "replace"))
     except ValueError as error:

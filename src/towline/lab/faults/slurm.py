@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import partial
 from pathlib import Path
 
 from towline.lab import accounting, namespaces, overrides, slurmconf
 from towline.lab.accounting import SLURMDBD
-from towline.lab.controller import SLURMCTLD
+from towline.lab.controller import SLURMCTLD, start_nodes
 from towline.lab.daemons import Daemon
 from towline.lab.errors import LabError
 from towline.lab.faults import packets, record
@@ -101,6 +102,23 @@ def _require_accounting(layout: Layout) -> None:
 
 def _forget_soon(layout: Layout, values: Values) -> None:
     _set("min-job-age", f"MinJobAge={values[0]}\n", layout, values)
+
+
+def _forget_all(layout: Layout, values: Values) -> None:
+    """Have slurmctld begin without its state; what runs is ended by the nodes, whose jobs it does not know."""
+    require_controller(layout)
+    if SLURMDBD.check(layout) and not overrides.is_put(layout, _CONFIG, "accounting-off"):
+        raise LabError(
+            "slurmctld does not start without its state and slurmdbd.", fix="Turn `slurmdbd-down` off first."
+        )
+    SLURMCTLD.stop(layout)
+    for path in (layout.state / "slurmctld").iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    overrides.put(layout, _CONFIG, "state-lost", f"FirstJobId={values[0]}\n")
+    slurmconf.write(layout)
+    SLURMCTLD.start(layout)
+    namespaces.run(layout, CTL, ["scontrol", "reconfigure"])  # it waits longer to hear of the nodes
+    start_nodes(layout)
 
 
 def _wish(name: str, layout: Layout, values: Values) -> None:
@@ -202,6 +220,13 @@ FAULTS = (
         _forget_soon,
         partial(_unset, "min-job-age"),
         (number("SECONDS", 2, 1_000_000),),
+    ),
+    Fault(
+        "state-lost",
+        "slurmctld has lost its state: it knows no job, and its ids go on from ID",
+        _forget_all,
+        partial(_unset, "state-lost"),
+        (number("ID", 1, 60_000_000),),
     ),
     Fault(
         "typed-gpus-only",

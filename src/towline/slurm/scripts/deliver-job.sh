@@ -13,6 +13,8 @@ umask 077
 . ./python.sh
 # shellcheck source=src/towline/slurm/scripts/redeliver.sh
 . ./redeliver.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 place=${TOWLINE_JOB_DIR%/imports/*}
 job=${place%/outputs}
@@ -94,7 +96,7 @@ wait_for_next() {
     [ ! -f "$tasks" ] || newest=1 # an array keeps its id
     next=$(import_id "$job" "$newest")
     case $next in -) return 1 ;; esac
-    [ -n "$(squeue --noheader "--jobs=$next" 2>/dev/null </dev/null)" ] || return 1
+    [ -n "$(squeue --noheader "--jobs=$next" 2>/dev/null </dev/null)" ] && ! is_stranger "$next" "$job" || return 1
     rm -f "$here/claim"
     new=$(sbatch --parsable "--dependency=afterany:$next" "$TOWLINE_JOB_DIR/script/batch-$TOWLINE_ATTEMPT" 2>>"$here/log" </dev/null) || return 1
     put submit "$new"

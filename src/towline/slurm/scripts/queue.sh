@@ -1,10 +1,13 @@
 #!/bin/sh
-# queue.sh ID CLUSTER SINFO_FORMAT: what a waiting job has in front of it (`-` for the cluster that answers by itself).
+# queue.sh ID CLUSTER DIR SINFO_FORMAT: what a waiting job has in front of it (`-` for the cluster that answers by itself).
+# DIR is the job's directory. Exit code 62: Slurm has given the id to another job.
 # Long lists are summed up here: sites have tens of thousands of jobs in their queues.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/frames.sh
 . ./frames.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 # field NAME: a value of `scontrol show job`, as the last query printed it.
 field() {
@@ -18,6 +21,7 @@ shortened() {
 }
 
 find_slurm
+! is_stranger "$1" "$3" "$2" || exit 62
 printf '@fact place\n>now %s\n' "$(date +%s)"
 tl_where=
 [ "$2" = - ] || tl_where=--clusters=$2
@@ -52,6 +56,6 @@ awk -F '|' '
     }
     END { print count + 0 "|" nodes + 0 "|" cpus + 0 "|" gpus + 0 }' ./ask.out >./ask.short
 shortened
-ask free - - sinfo ${tl_where:+"$tl_where"} --noheader --exact --all "--format=$3"
+ask free - - sinfo ${tl_where:+"$tl_where"} --noheader --exact --all "--format=$4"
 ask reservations - - scontrol ${tl_where:+"$tl_where"} --oneliner show reservation
 echo @end

@@ -8,31 +8,49 @@
 # An attempt that there is no time for any more has no such lines.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
+# shellcheck source=src/towline/slurm/scripts/strangers.sh
+. ./strangers.sh
 
 # ask_slurm IDS CLUSTER: lines `ID slurm …` in ./asked. The steps' rows tell of memory that ran out in a step (the job
 # itself only says FAILED then), the job's row its code with the signal, and what the site noted there: reapers of idle GPUs
-# do (AdminComment, sacct(1)).
+# do (AdminComment, sacct(1)). Of the runs of a job the newest counts; those of other jobs that had its id do not.
 ask_slurm() {
     find_slurm
     printf '%s\n' "$PATH" >./path
     tl_where=
     [ "$2" = - ] || tl_where=--clusters=$2
-    sacct ${tl_where:+"$tl_where"} --noheader --parsable2 --format=JobID,State,ExitCode,AdminComment "--jobs=$1" </dev/null | awk -F '|' '
-        NF < 3 { next }
-        { id = $1; sub(/[.+].*/, "", id) }
-        $1 ~ /[.]/ { sub(/^[^.]*[.]/, "", $1); if (++steps[id] <= 200) print id " slurm step=" $1 " " $2 " " $3; next }
-        { code[id] = $3; for (i = 4; i <= NF; i++) note[id] = note[id] (i > 4 ? "|" : "") $i }
+    sacct ${tl_where:+"$tl_where"} --duplicates --noheader --parsable2 --format=JobID,State,ExitCode,AdminComment,WorkDir \
+        "--jobs=$1" </dev/null | awk -F '|' -v works="${tl_dir##*/}" '
+        NF < 5 { next }
+        { row = $1; sub(/[.].*/, "", row); id = row; sub(/[+].*/, "", id) }
+        $1 ~ /[.]/ { # of the run whose row is above it
+            sub(/^[^.]*[.]/, "", $1)
+            if (!strange[row] && ++steps[row] <= 200) told[row] = told[row] id " slurm step=" $1 " " $2 " " $3 "\n"
+            next
+        }
+        {
+            place = $NF
+            sub(/.*\//, "", place)
+            # A record that came out of order has no directory for some seconds (seen on 22.05).
+            strange[row] = $NF == "" ? row in whose : place != works
+            if (strange[row]) next
+            whose[row] = id; code[row] = $3; note[row] = told[row] = ""; steps[row] = 0
+            for (i = 4; i < NF; i++) note[row] = note[row] (i > 4 ? "|" : "") $i
+        }
         END {
-            for (id in code) if (code[id] != "") print id " slurm exit=" code[id]
-            # Some sites keep what is no text for people there, such as a summary of the use in base64.
-            for (id in note) if (note[id] ~ /[ {]/) print id " slurm comment=" substr(note[id], 1, 500)
+            for (row in whose) {
+                printf "%s", told[row]
+                if (code[row] != "") print whose[row] " slurm exit=" code[row]
+                # Some sites keep what is no text for people there, such as a summary of the use in base64.
+                if (note[row] ~ /[ {]/) print whose[row] " slurm comment=" substr(note[row], 1, 500)
+            }
         }' | tr -cd '[:print:]\n' >./asked
 }
 
-# told ID: what Slurm said of it. Where there is no accounting the controller still knows a job that ended a moment ago.
+# told ID CLUSTER: what Slurm said of it. Where there is no accounting the controller still knows a job that ended a moment ago.
 told() {
     sed -n "s/^$1 slurm /slurm /p" ./asked >./told
-    [ -s ./told ] || scontrol ${tl_where:+"$tl_where"} show job "$1" </dev/null |
+    [ -s ./told ] || is_stranger "$1" "$tl_dir" "$2" || scontrol ${tl_where:+"$tl_where"} show job "$1" </dev/null |
         sed -n 's/.*ExitCode=\([0-9]*:[0-9]*\).*/slurm exit=\1/p' | head -n 1 >./told
     cat ./told
 }
@@ -55,7 +73,7 @@ explain() {
     {
         cat "./facts-$tl_nth"
         [ -f "$tl_own/end" ] && [ ! -h "$tl_own/end" ] && read_own "$tl_own" | tr -cd '[:print:]\n' | head -n 20000
-        [ "$tl_id" = - ] || told "$tl_id"
+        [ "$tl_id" = - ] || told "$tl_id" "$tl_cluster"
     } 2>/dev/null >./all
     printf 'target\t%s\n' "$tl_nth"
     sed 's/^/fact	/' ./all
