@@ -40,6 +40,11 @@ def lab_processes(lab: Lab) -> list[int]:
     return [pid for pid in process.pids() if process.namespace(pid, "pid") in inside]
 
 
+def loop_files() -> list[str]:
+    listed = subprocess.run(["losetup", "-n", "-O", "BACK-FILE"], capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
 def machine(lab: Lab) -> dict[str, object]:
     """Everything of this machine that a lab could leave something in."""
     own = {kind: process.namespace(os.getpid(), kind) for kind in ("pid", "net", "mnt", "uts", "ipc")}
@@ -47,7 +52,7 @@ def machine(lab: Lab) -> dict[str, object]:
     return {
         "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
         "namespaces": {found for found in spaces if found[1]},
-        "loop devices": subprocess.run(["losetup", "-n", "-O", "BACK-FILE"], capture_output=True, text=True).stdout,
+        "loop devices": [path for path in loop_files() if path.startswith(str(lab.paths.root))],
         "network": subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout,
         "hosts": Path("/etc/hosts").read_bytes(),
         "control groups": sorted(Path("/sys/fs/cgroup").glob("*/slurm*")),
