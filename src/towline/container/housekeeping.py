@@ -22,7 +22,7 @@ class Shelved:
         age: seconds since it was made.
         idle: seconds since a job was submitted that uses it, or since it was made.
         jobs: ids of the jobs that use it now.
-        whole: whether it is as long as its superblock and its record say.
+        whole: whether it is as long as its superblock and, if there is one, its record say.
         intact: whether its checksum is the recorded one; None when it was not read or none is recorded.
         mine: whether it belongs to the user.
     """
@@ -106,7 +106,7 @@ def parse_images(stdout: str) -> tuple[Shelved, ...]:
                 age=max(0, now - image.modified),
                 idle=max(0, now - max([image.modified, *times])),
                 jobs=tuple(use[1] for use in uses if use[0] == name and use[2] == "alive"),
-                whole=name not in facts.get("broken", ()) and image.sound,
+                whole=name not in facts.get("broken", ()) and (image.sound or not image.notes),
                 intact=sums[name] == recorded if name in sums and recorded else None,
                 mine=owner == uid,
             )

@@ -38,6 +38,11 @@ def test_images_with_their_uses() -> None:
     assert (c.whole, c.intact, c.idle) == (False, None, 400)
 
 
+def test_a_file_without_its_record_is_not_called_cut_off() -> None:
+    (image,) = parse_images("@fact images\n>uid 1000\n>now 1000\n>file c 1000 10 600\n>sum c cc\n@end\n")
+    assert (image.whole, image.intact) == (True, None)
+
+
 @pytest.mark.parametrize(
     "answer", [ANSWER.replace("@end\n", ""), ANSWER.replace(">use a j1", ">unsure\n>use a j1"), ""]
 )
