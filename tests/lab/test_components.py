@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.lab.faulty import fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 
+LOST = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
 SHOW = 'echo "$(uname -n) $RANK/$WORLD_SIZE $MASTER_ADDR [$TOWLINE_NODES_ACTOR] gpus=${CUDA_VISIBLE_DEVICES-none}"'
 
 
@@ -63,6 +65,23 @@ def test_a_node_of_a_component_without_its_gpus_is_left_out_by_the_next_attempt(
     first, second = done.lines[-1]["job"]["attempts"]
     assert (first["cause"], first["bad_nodes"]) == ("node", "node1")
     assert "node1" not in second["nodes"]
+
+
+@pytest.mark.parametrize("closed", [(), ("no-submit-from-nodes",)], ids=["the node submits", "a client submits"])
+def test_components_go_on_together_where_nodes_may_not_put_them_back(
+    towline: Terminal, lab: Lab, tmp_path: Path, closed: tuple[str, ...]
+) -> None:
+    file = described(tmp_path, f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{LOST}" >&2; exit 1; }}', "true")
+    with ExitStack() as faults:
+        for each in ("no-scontrol-on-nodes", *closed):
+            faults.enter_context(fault(lab, each))
+        done = towline("run", "--json", "-f", file)
+    assert done.code == 0, done
+    first, second = done.lines[-1]["job"]["attempts"]
+    assert first["cause"] == "node"
+    assert second["slurm_id"] != first["slurm_id"]
+    assert [each["slurm_id"] for each in second["components"]] == [f"{second['slurm_id']}+{at}" for at in (0, 1)]
+    assert first["bad_nodes"] not in second["nodes"]
 
 
 def test_a_component_that_fails_ends_the_job_with_its_code(towline: Terminal, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.faulty import fault
+from tests.lab.faulty import as_alice, fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 
@@ -55,9 +55,13 @@ def test_what_the_job_could_not_start_is_started_by_a_machine_that_adopts_it(
         directory = towline.job(job)["directory"]
         script = f"for i in $(seq 100); do [ ! -e {directory}/attempts/1/wanted ] || exit 0; sleep 0.3; done; exit 1"
         lab.run_on("login1", ["sh", "-c", script], user="alice", check=True)
-        other = Terminal(tmp_path / "other")
-        assert job in {each["id"] for each in other("adopt", "--json").json["jobs"]}
-        assert other("wait", job).code == 0
+        other, third = Terminal(tmp_path / "other"), Terminal(tmp_path / "third")
+        with third.start("adopt"), towline.start("wait", job) as waiting:  # all at once; one of them starts it
+            assert job in {each["id"] for each in other("adopt", "--json").json["jobs"]}
+            assert other("wait", job).code == 0
+        assert waiting.returncode == 0
+    names = f"wanted-{job}-a2,wanted-{job}-a3"
+    assert as_alice(lab, f"sacct -n -X -P -o JobName --name={names}").splitlines() == [f"wanted-{job}-a2"]
     assert [each["cause"] for each in other.job(job)["attempts"]] == ["node", ""]
     assert other("adopt", "--json").json["jobs"] == []
     assert towline("wait", job).code == 0

@@ -180,10 +180,27 @@ def test_a_signal_of_the_users_reaches_every_role(allocation: Allocation) -> Non
     assert (log(allocation, "a"), log(allocation, "b")) == ("got\n", "got\n")
 
 
+@pytest.mark.parametrize(
+    ("nodes", "names"),
+    [
+        ("node[5-6]", ["node5", "node6"]),
+        ("gpu[08-10,12],login1", ["gpu08", "gpu09", "gpu10", "gpu12", "login1"]),
+        ("r[1-2]n[1,3]-ib", ["r1n1-ib", "r1n3-ib", "r2n1-ib", "r2n3-ib"]),
+    ],
+)
+def test_where_nodes_may_not_run_scontrol_the_hosts_are_known_all_the_same(
+    allocation: Allocation, nodes: str, names: list[str]
+) -> None:
+    (allocation.tools / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    place(allocation, role("a", "printenv TOWLINE_NODES_A", nodes=len(names)))
+    assert allocation.run(SLURM_JOB_NODELIST=nodes) == 0
+    assert log(allocation, "a").splitlines() == [" ".join(names)] * len(names)
+
+
 def test_without_names_of_hosts_nothing_starts(allocation: Allocation) -> None:
     (allocation.tools / "scontrol").write_text("#!/bin/sh\nexit 1\n")
     place(allocation, role("a", "echo ran"))
-    assert allocation.run() == records.UNUSABLE
+    assert allocation.run(SLURM_JOB_NODELIST="") == records.UNUSABLE
     assert "the roles cannot be placed" in allocation.err()
 
 

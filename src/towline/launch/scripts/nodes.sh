@@ -12,7 +12,35 @@
 hosts_of() {
     tl_list=${SLURM_JOB_NODELIST:-}
     [ -z "$1" ] || eval "tl_list=\${SLURM_JOB_NODELIST_HET_GROUP_$1:-}"
-    scontrol show hostnames "$tl_list" 2>/dev/null
+    scontrol show hostnames "$tl_list" 2>/dev/null || spread_names "$tl_list"
+}
+
+# spread_names LIST: gpu[08-10],login1 as names, one a line, where nodes may not run scontrol.
+spread_names() {
+    printf '%s\n' "$1" | awk '
+        function spread(head, text,    open, shut, ranges, count, i, ends, number) {
+            open = index(text, "[")
+            shut = index(text, "]")
+            if (!open || !shut) { if (head text != "") print head text; return }
+            count = split(substr(text, open + 1, shut - open - 1), ranges, ",")
+            head = head substr(text, 1, open - 1)
+            for (i = 1; i <= count; i++) {
+                if (split(ranges[i], ends, "-") < 2) ends[2] = ends[1]
+                for (number = ends[1] + 0; number <= ends[2] + 0; number++)
+                    spread(head sprintf("%0" length(ends[1]) "d", number), substr(text, shut + 1))
+            }
+        }
+        {
+            within = part = ""
+            for (at = 1; at <= length($0); at++) {
+                letter = substr($0, at, 1)
+                if (letter == "[") within = 1
+                if (letter == "]") within = ""
+                if (letter == "," && !within) { spread("", part); part = ""; continue }
+                part = part letter
+            }
+            spread("", part)
+        }'
 }
 
 # job_hosts: the names of all nodes of the job, through its components.
