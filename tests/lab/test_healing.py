@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from tests.lab.faulty import as_alice, fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
+from towline.lab.process import until
 
 LINE = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
 XID = f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{LINE}" >&2; exit 1; }}; echo on'
@@ -17,6 +20,15 @@ XID = f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{LINE}" >&2; exit 1; }}; echo o
 @pytest.fixture
 def towline(lab: Lab, tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "state")
+
+
+def knows_one(towline: Terminal) -> bool:
+    """Whether the store has a job; it may not be there yet."""
+    try:
+        with sqlite3.connect(f"file:{towline.state}/store.db?mode=ro", uri=True) as db:
+            return bool(db.execute("SELECT count(*) FROM jobs").fetchone()[0])
+    except sqlite3.OperationalError:
+        return False
 
 
 def test_a_node_fault_goes_on_elsewhere_and_its_node_is_left_out_by_the_next_job(towline: Terminal) -> None:
@@ -65,3 +77,21 @@ def test_what_the_job_could_not_start_is_started_by_a_machine_that_adopts_it(
     assert [each["cause"] for each in other.job(job)["attempts"]] == ["node", ""]
     assert other("adopt", "--json").json["jobs"] == []
     assert towline("wait", job).code == 0
+
+
+def test_adopting_that_is_killed_is_completed_by_the_next(towline: Terminal, tmp_path: Path) -> None:
+    jobs = {towline.submit("--", "true") for _ in range(3)}
+    other = Terminal(tmp_path / "other")
+    with other.start("adopt") as adopting:
+        until(lambda: knows_one(other), 60, "one of them is known")
+        adopting.kill()
+    assert other("adopt").code == 0
+    known = [each["id"] for each in other("ps", "-a", "--json").json["jobs"]]
+    assert jobs <= set(known)
+    assert len(known) == len(set(known))
+    assert [other("wait", job).code for job in jobs] == [0, 0, 0]
+    events = [json.loads(line) for line in other("events", "--json").out.splitlines()]
+    assert sorted(each["job_id"] for each in events if each["event"] == "created" and each["job_id"] in jobs) == sorted(
+        jobs
+    )
+    assert other("adopt", "--json").json["jobs"] == []

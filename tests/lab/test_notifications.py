@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.lab.faulty import as_alice
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 from towline.lab.process import until
@@ -97,3 +98,18 @@ def test_what_could_not_be_told_is_told_later_and_in_order(towline: Terminal, ho
     failed = towline("notify", "--test")
     assert failed.code == 71, failed
     assert "127.0.0.1:9" not in failed.out + failed.err
+
+
+def test_of_adopted_jobs_only_what_happens_from_then_on_is_told(
+    towline: Terminal, hook: Hook, lab: Lab, tmp_path: Path
+) -> None:
+    first = Terminal(tmp_path / "first")
+    old = first.submit("--name", "old", "--", "true")
+    new = first.submit("--name", "new", "--", "sh", "-c", 'until [ -e "$TOWLINE_RESULTS_DIR/go" ]; do sleep 0.2; done')
+    assert first("wait", old).code == 0
+    directory = first.until(new, lambda each: each["state"] == "running")["directory"]
+    assert {old, new} <= {each["id"] for each in towline("adopt", "--json").json["jobs"]}
+    as_alice(lab, f"touch '{directory}/results/go'")
+    assert towline("wait", new).code == 0
+    until(lambda: bool(hook.heard), 60, "the message")
+    assert hook.titles == ["new succeeded (lab)"]

@@ -48,7 +48,7 @@ async def adopt(session: Session, job_id: str) -> JobRecord:
         record, spec = _described(session, job_id, found.jobs[job_id])
     except (ValueError, KeyError, TypeError, SpecError) as error:
         raise NotFound(f"{job_id} is no directory of a job", why=str(error)) from None
-    session.store.intend(record, spec)
+    session.store.intend(record, spec, adopted=True)
     return record
 
 
@@ -73,7 +73,7 @@ async def adopt_all(session: Session) -> Adopted:
             continue
         try:
             record, spec = _described(session, job_id, kept)
-            session.store.intend(record, spec)
+            session.store.intend(record, spec, adopted=True)
         except (ValueError, KeyError, TypeError, SpecError):  # another version's, or a job has written there
             notes.append(f"the description of job {job_id} cannot be read; it was passed over")
         except sqlite3.IntegrityError:  # another process was faster

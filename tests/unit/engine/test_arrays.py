@@ -63,6 +63,18 @@ def test_a_task_without_a_row_stays_as_it_was_and_is_missing_if_it_had_not_ended
     assert gone.record.tasks.cancelled == "4"
 
 
+def test_a_task_that_only_accounting_says_goes_on_is_to_be_looked_at() -> None:
+    """It missed the end: such records stay for ever (sacctmgr(1), runawayjobs)."""
+    rows = [
+        f">7_{task}|{word}|0:0|10|20|Unknown|node1" for task, word in ((0, "COMPLETED"), (1, "RUNNING"), (2, "RUNNING"))
+    ]
+    answer = parse_poll(
+        "\n".join(["@query 0 squeue - 7", ">7_2|RUNNING|10|20|30|1|node1|None", "@query 0 sacct - 7", *rows, "@end"])
+    )
+    found = arrays.count(array("0-2"), SLURM, answer, GOING)
+    assert (found.stale, found.missing) == ({1}, frozenset())
+
+
 def test_rows_of_another_array_do_not_count() -> None:
     found = arrays.count(array("0-1"), SLURM, queue("77_[0-1]|COMPLETED|None", "7_5|FAILED|None"), GOING)
     assert found.missing == {0, 1}

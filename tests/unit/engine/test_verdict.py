@@ -9,11 +9,11 @@ import pytest
 
 from tests.unit.engine.records import record
 from towline.engine.watching.attempts import with_new_attempts, with_told_ends
-from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, failed_by_report, waits_on
+from towline.engine.watching.verdict import GRACE_SECONDS, Evidence, conclude, evidence_of, failed_by_report, waits_on
 from towline.launch.records import BY_CANCEL
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.slurm.parse import AccountingRow, ExitCode, JobHistory, QueueRow, SlurmId
-from towline.slurm.poll import AttemptFiles, PollAnswer
+from towline.slurm.poll import AttemptFiles, PollAnswer, Query
 from towline.slurm.states import job_state
 
 NOW = 1000.0
@@ -148,6 +148,24 @@ def test_what_slurm_has_forgotten_is_inferred_after_a_grace_period(
     found = conclude(old, evidence, NOW)
     assert (found.state, found.exit_code) == (state, code)
     assert found.note
+
+
+def test_a_cancelled_job_that_slurm_has_forgotten_is_cancelled_without_a_guess() -> None:
+    old = dataclasses.replace(known(), created=NOW - GRACE_SECONDS - 1)
+    found = conclude(old, Evidence(AttemptFiles(present=True, cancelled=True), absent=True), NOW)
+    assert (found.state, found.note) == (JobState.CANCELLED, "")
+
+
+@pytest.mark.parametrize(("left", "absent"), [(RAN, True), (GOING, False), (files(code="1", verdict="stopped"), False)])
+def test_accounting_that_missed_the_end_of_a_job_does_not_keep_it_running(left: AttemptFiles, absent: bool) -> None:
+    answer = PollAnswer(
+        complete=True,
+        queue={},
+        queries=(Query("squeue", "", ("7",), 0), Query("sacct", "", ("7",), 0)),
+        accounting={("", "7"): accounted("RUNNING")},
+        attempts={("a00000001", 1, None): left},
+    )
+    assert evidence_of(answer, known()).absent is absent
 
 
 def test_a_submission_whose_answer_was_lost_is_found_by_what_it_left() -> None:

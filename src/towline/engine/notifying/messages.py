@@ -21,6 +21,8 @@ def notice_of(event: JobEvent, record: JobRecord | None = None) -> Notice | None
         event: what happened.
         record: the job as the store has it now; None when it was removed.
     """
+    if event.details.get("adopted") is True and event.state is not JobState.PENDING:
+        return None  # it was so before
     if event.kind is EventKind.STATE and event.details.get("ended") is True and event.state is not JobState.REFUSED:
         return _ended(event, record)
     if event.kind is EventKind.STATE and event.state is JobState.RUNNING:

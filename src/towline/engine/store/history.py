@@ -31,6 +31,16 @@ class Happened:
     details: Mapping[str, Json] = field(default_factory=dict[str, Json])
 
 
+def created(record: JobRecord, *, adopted: bool) -> Happened:
+    """That the job is known from now on; `adopted` when somebody else has submitted it."""
+    return Happened(EventKind.CREATED, {"command": record.command, **({"adopted": True} if adopted else {})})
+
+
+def before_adoption(happened: Sequence[Happened]) -> tuple[Happened, ...]:
+    """What the first look at an adopted job shows: it was so before, and whoever watched the job then was told."""
+    return tuple(Happened(each.kind, {**each.details, "adopted": True}) for each in happened)
+
+
 def changes(before: JobRecord, after: JobRecord) -> tuple[Happened, ...]:
     """What is to be told of a job that was known as `before` and is known as `after` now, in order."""
     return tuple(_changes(before, after))
@@ -121,6 +131,12 @@ def read(
         (after, cluster, *(jobs or ()), limit),
     )
     return tuple(_event(row) for row in rows)
+
+
+def is_just_adopted(db: sqlite3.Connection, job: str) -> bool:
+    """Whether nothing has happened to the job but that it was adopted."""
+    rows = db.execute("SELECT details FROM events WHERE job = ? LIMIT 2", (job,)).fetchall()
+    return len(rows) == 1 and json.loads(rows[0]["details"]).get("adopted") is True
 
 
 def newest(db: sqlite3.Connection) -> int:

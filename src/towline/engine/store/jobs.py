@@ -69,8 +69,8 @@ class Store(Database):
 
     # --- Jobs ---
 
-    def intend(self, record: JobRecord, spec: JobSpec) -> None:
-        """Record a job before anything of it is sent.
+    def intend(self, record: JobRecord, spec: JobSpec, *, adopted: bool = False) -> None:
+        """Record a job before anything of it is sent, or one that was found on the cluster.
 
         Raises:
             ConfigError: it cannot be kept.
@@ -82,7 +82,7 @@ class Store(Database):
             db.execute(insert("INSERT", "jobs", values), values)
             put_attempts(db, record)
             mark_changed(db, record.id)
-            history.append(db, record, [Happened(EventKind.CREATED, {"command": record.command})])
+            history.append(db, record, [history.created(record, adopted=adopted)])
         self._wake()
 
     def save(self, *records: JobRecord, seen: float | None = None) -> tuple[JobRecord, ...]:
@@ -283,5 +283,8 @@ def _saved(db: sqlite3.Connection, record: JobRecord, known: _Kept | None, seen:
     db.execute(f"UPDATE jobs SET {', '.join(f'{name} = :{name}' for name in columns)} WHERE id = :id", values)  # noqa: S608
     put_attempts(db, record)
     mark_changed(db, record.id)
-    history.append(db, record, history.changes(before, record))
+    happened = history.changes(before, record)
+    if happened and not known.seen and history.is_just_adopted(db, record.id):
+        happened = history.before_adoption(happened)
+    history.append(db, record, happened)
     return record

@@ -25,10 +25,12 @@ class Count:
     Attributes:
         record: the array as it is known now.
         missing: tasks that had not ended when they were last seen, and that neither the queue nor accounting has now.
+        stale: tasks that go on as accounting has it, and that the queue does not have; it may have missed their end.
     """
 
     record: JobRecord
     missing: frozenset[int]
+    stale: frozenset[int] = frozenset()
 
 
 def task_of(record: JobRecord, task: int) -> JobRecord:
@@ -51,9 +53,11 @@ def count(record: JobRecord, slurm: SlurmId, answer: PollAnswer, files: AttemptF
     seen = {task: _counted(row.state) for numbers, row in told for task in numbers if task in before}
     now = {**before, **seen}
     missing = frozenset(task for task, state in now.items() if task not in seen and not state.ended)
+    going = {task for numbers, each in accounts if not each.newest.state.ended for task in numbers}
+    stale = frozenset(going & before.keys()).difference(*(numbers for numbers, _ in queue))
     attempt = dataclasses.replace(record.last, slurm_id=slurm.id, slurm_cluster=slurm.cluster)
     record = dataclasses.replace(record, tasks=tasks.with_states(now), attempts=(attempt,))
-    return Count(concluded(record, [row for _, row in told], cancelled=files.cancelled), missing)
+    return Count(concluded(record, [row for _, row in told], cancelled=files.cancelled), missing, stale)
 
 
 def accounted(answer: PollAnswer, slurm: SlurmId) -> bool:

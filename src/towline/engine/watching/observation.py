@@ -264,14 +264,16 @@ async def _count_tasks(session: Session, record: JobRecord, slurm: SlurmId, answ
         return record
     files = evidence_of(answer, record).files
     found = arrays.count(record, slurm, answer, files)
-    if found.missing:
+    missing, stale = found.missing, found.stale
+    if missing:
         told = await ask(session, (), {slurm: record.id})
         found = arrays.count(found.record, slurm, told, files)
+        stale |= found.stale & missing
         if answer.task_rows(slurm) and arrays.accounted(told, slurm):
             found = arrays.without_missing(found, files)
     looks = list(arrays.to_look_at(found.record))
     if time.time() - record.created > GRACE_SECONDS:
-        looks += sorted(found.missing)[:LOOKS]
+        looks += sorted(found.missing | stale)[:LOOKS]
     if not looks:
         return found.record
     seen = await poll(session, [_open(arrays.task_of(found.record, task)) for task in looks])

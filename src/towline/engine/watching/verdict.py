@@ -68,7 +68,9 @@ def evidence_of(answer: PollAnswer, record: JobRecord) -> Evidence:
     row, history = answer.row(slurm), answer.history(slurm)
     queries = [answer.asked(command, slurm) for command in ("squeue", "sacct")]
     told = all(query is not None and (query.answered or query.accounting_off) for query in queries)
-    absent = row is None and history is None and told
+    # Accounting that missed an end has the job run for ever (sacctmgr(1), runawayjobs); its own record tells more.
+    runaway = history is not None and not history.newest.state.ended and own_end(record.last, files) is not None
+    absent = row is None and (history is None or runaway) and told
     return Evidence(files, row, history, absent, answer.components(slurm), later)
 
 
@@ -256,7 +258,7 @@ def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRec
     end = own_end(attempt, evidence.files)
     if end is None:
         note = "cancelled (inferred: Slurm has forgotten the job and it left no end)"
-        state, note = JobState.CANCELLED, "" if _never_began(record, evidence) else note
+        state, note = JobState.CANCELLED, "" if evidence.files.cancelled else note
     else:
         state = JobState.FAILED if end.code else JobState.SUCCEEDED
         note = "Slurm has forgotten the job; this is its own record"

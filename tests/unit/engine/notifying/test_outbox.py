@@ -45,9 +45,9 @@ class Post:
         return self.error
 
 
-def job(store: Store, name: str, *states: JobState) -> JobRecord:
+def job(store: Store, name: str, *states: JobState, adopted: bool = False) -> JobRecord:
     record = made(name, name=name)
-    store.intend(record, SPEC)
+    store.intend(record, SPEC, adopted=adopted)
     for state in states:
         (record,) = store.save(dataclasses.replace(record, state=state))
     return record
@@ -73,6 +73,19 @@ def test_each_end_is_told_once_to_each_channel_that_wants_it(store: Store) -> No
     assert post.sent[1][:2] == ("json://failures", "bad failed (lab)")
     assert len(post.sent) == 2
     assert not outbox.has_work(store, [everything, failures])
+
+
+def test_what_had_become_of_adopted_jobs_before_is_not_told(store: Store) -> None:
+    here = channel("ended", "started", "restarted", "stuck")
+    outbox.open_channels(store, [here])
+    job(store, "old", JobState.SUCCEEDED, adopted=True)
+    running = job(store, "running", JobState.RUNNING, adopted=True)
+    post = Post()
+    Sender(store, [here], post).once()
+    assert post.sent == []
+    store.save(dataclasses.replace(running, state=JobState.FAILED))
+    Sender(store, [here], post).once()
+    assert titles(post) == ["running failed (lab)"]
 
 
 def test_what_cannot_be_sent_waits_and_is_sent_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
