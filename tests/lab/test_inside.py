@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,27 @@ def test_commands_and_shells_run_beside_a_rank(towline: Terminal, job: str) -> N
     ]
     assert len(found) == 4
     assert {each["memory_total"] for each in found} == {81559.0}
+
+
+def test_commands_run_in_every_component_of_a_heterogeneous_job(towline: Terminal, tmp_path: Path) -> None:
+    roles = [
+        {"name": name, "shell": "echo begun; sleep 600", "partition": partition}
+        for name, partition in (("learner", "batch"), ("actor", "cpu"))
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"name": "inside-kinds", "roles": roles}))
+    job = towline.submit("--file", str(tmp_path / "job.json"))
+    with towline.start("logs", "-f", "--grep", "begun", job) as follower:
+        assert follower.stdout
+        assert sorted(follower.stdout.readline() for _ in range(2)) == ["actor: begun\n", "learner: begun\n"]
+        where = "echo $TOWLINE_ROLE $SLURMD_NODENAME"
+        told = [towline("exec", "--role", role, job, "--", "sh", "-c", where) for role in ("learner", "actor")]
+        nodes = {each.out.split()[0]: each.out.split()[1] for each in told}
+        assert nodes["actor"] == "cpu1"
+        assert towline("exec", "--node", "cpu1", job, "--", "sh", "-c", where).out == "actor cpu1\n"
+        gpus = towline("gpus", "--json", job).json["gpus"]
+        assert {each["node"] for each in gpus} == {nodes["learner"]}
+        towline("cancel", job)
+        follower.communicate(timeout=120)
 
 
 def test_an_allocation_lasts_as_long_as_its_shell(towline: Terminal) -> None:

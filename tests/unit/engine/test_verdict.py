@@ -168,6 +168,17 @@ def test_accounting_that_missed_the_end_of_a_job_does_not_keep_it_running(left: 
     assert evidence_of(answer, known()).absent is absent
 
 
+def test_the_record_of_a_forgotten_job_tells_its_nodes_times_and_cause() -> None:
+    left = dataclasses.replace(
+        files(code="7", verdict="failed", reason="exit", time="90"),
+        start={"slurm_id": "7", "nodes": "node1", "time": "60"},
+        decision={"class": "user", "next": "no"},
+    )
+    old = dataclasses.replace(known(), created=NOW - GRACE_SECONDS - 1)
+    found = conclude(old, Evidence(left, absent=True), NOW).last
+    assert (found.nodes, found.started, found.ended, found.cause) == ("node1", 60, 90, "user")
+
+
 def test_a_submission_whose_answer_was_lost_is_found_by_what_it_left() -> None:
     lost = record(created=NOW)
     assert conclude(lost, Evidence(AttemptFiles(present=True)), NOW).state is JobState.SUBMITTING

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towline.engine.watching.endings import own_decision, own_end, with_decision, with_own_code
+from towline.engine.watching.endings import described, own_decision, own_end, with_decision, with_own_code
 from towline.launch.diagnosis.words import end_of, failure_of
 from towline.launch.records import BY_CANCEL, DUPLICATE, EndRecord, end_record
 from towline.models.job import Attempt, Component, JobRecord, JobState
@@ -262,7 +262,7 @@ def _vanished(record: JobRecord, attempt: Attempt, evidence: Evidence) -> JobRec
     else:
         state = JobState.FAILED if end.code else JobState.SUCCEEDED
         note = "Slurm has forgotten the job; this is its own record"
-        attempt = with_own_code(attempt, end)
+        attempt = described(attempt, evidence.files)
     return dataclasses.replace(record, state=state, attempts=(*record.attempts[:-1], attempt), note=note)
 
 

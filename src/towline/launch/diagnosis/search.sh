@@ -131,14 +131,14 @@ function rank_of(s, file, found) {
     }
     return found
 }
-# srun: error: NODE: tasks 0,8-11: …
+# srun: error: NODE: tasks 0,8-11: … What a rank itself recorded counts before that: each role has a rank 0.
 function remember(s, part, count, i, parts, ends) {
     split(s, part, ": ")
     sub(/^tasks? /, "", part[4])
     count = split(part[4], parts, ",")
     for (i = 1; i <= count; i++) {
         split(parts[i] "-" parts[i], ends, "-")
-        for (rank = ends[1] + 0; rank <= ends[2] + 0 && rank < 100000; rank++) on[rank] = part[3]
+        for (rank = ends[1] + 0; rank <= ends[2] + 0 && rank < 100000; rank++) if (!(rank in recorded)) on[rank] = part[3]
     }
 }
 # Of the lines of one rule the one of the rank that failed first counts, else the first in the order of files.
@@ -205,7 +205,7 @@ BEGIN {
         if (kind == "nodes") node_count = split(rest, node, " ")
         else if (kind == "rank") first_rank = rest
         else if (kind == "at") { split(rest, pair, " "); place[pair[1]] = pair[2] }
-        else if (kind == "on") { split(rest, pair, " "); on[pair[1]] = pair[2] }
+        else if (kind == "on") { split(rest, pair, " "); on[pair[1]] = recorded[pair[1]] = pair[2] }
         else fact[++fact_count] = line[i]
     }
     count = split(ENVIRON["tl_files"], line, "\n")

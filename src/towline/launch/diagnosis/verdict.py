@@ -170,12 +170,15 @@ def _fact_hits(where: str, lines: Sequence[str]) -> Iterator[Hit]:
 
 
 def _with_ranks(facts: Facts, hits: Iterable[Hit]) -> Facts:
-    """The facts with the nodes of the ranks that srun told about at their end."""
-    ranks = dict(facts.ranks)
+    """The facts with the nodes of the ranks that srun told about at their end, where they recorded none themselves.
+
+    Each role has a rank 0, and srun tells of all of them.
+    """
+    ranks: dict[int, str] = {}
     for hit in hits:
         if found := _TASKS.search(hit.text):
             ranks |= dict.fromkeys(_numbers(found[2]), found[1])
-    return replace(facts, ranks=ranks)
+    return replace(facts, ranks={**ranks, **facts.ranks})
 
 
 def _numbers(text: str) -> Iterator[int]:

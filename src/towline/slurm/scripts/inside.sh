@@ -8,14 +8,15 @@
 . ./common.sh
 # shellcheck source=src/towline/slurm/scripts/strangers.sh
 . ./strangers.sh
+# shellcheck source=src/towline/slurm/scripts/running.sh
+. ./running.sh
 
 tl_dir=$1 tl_own=${2:+/task-$2} tl_id=$3 tl_role=$4 tl_rank=$5 tl_node=$6 tl_here=$1/inside/$7
 find_slurm
 
 ! is_stranger "$tl_id" "$tl_dir" || exit 60
-# The number by which srun knows it, also of an array's task.
-tl_job=$(squeue --noheader --jobs="$tl_id" --states=RUNNING --format=%A 2>/dev/null | head -n 1)
-case $tl_job in '' | *[!0-9]*) exit 60 ;; esac
+running "$tl_id" >./parts
+[ -s ./parts ] || exit 60
 
 tl_attempt=
 for tl_each in "$tl_dir"/attempts/*; do
@@ -53,11 +54,21 @@ done
 # shellcheck disable=SC2086  # words without blanks
 set -- $tl_place
 
+# group_of NODE: sets tl_job, and tl_group for a node of a heterogeneous job's component.
+group_of() {
+    while read -r tl_job tl_group _ tl_nodes <&3; do
+        [ "$tl_group" != - ] || break
+        ! scontrol show hostnames "$tl_nodes" </dev/null 2>/dev/null | grep -qxF "$1" || return 0
+    done 3<./parts
+    tl_group=
+}
+
+group_of "$2"
 tl_step=$tl_dir/script${tl_of:+/roles/$tl_of}/step tl_container=
 if grep -q "^    'container'" "$tl_step"; then tl_container=yes; fi
 {
     mkdir -p "$tl_here" && cp enter inner command "$tl_here" && cat >"$tl_here/place" <<END
-in_job=$tl_job in_pid=$1 in_node=$2 in_nodeid=$3 in_localid=$4 in_rank=$tl_lowest in_role=$tl_of
+in_job=$tl_job in_group=$tl_group in_pid=$1 in_node=$2 in_nodeid=$3 in_localid=$4 in_rank=$tl_lowest in_role=$tl_of
 in_attempt=$tl_attempt in_task=${tl_own#/task-} in_container=$tl_container
 END
 } || exit 45
@@ -76,7 +87,7 @@ pty=
 trap 'rm -rf "$here"' EXIT
 trap 'exit $((128 + 1))' HUP
 trap 'exit $((128 + 15))' TERM
-srun --overlap --jobid="$in_job" --nodelist="$in_node" --nodes=1 --ntasks=1 --mpi=none --chdir=/ $pty \
+srun --overlap --jobid="$in_job" ${in_group:+"--het-group=$in_group"} --nodelist="$in_node" --nodes=1 --ntasks=1 --mpi=none --chdir=/ $pty \
     --export=HOME,USER,LOGNAME,SHELL,TERM,LANG,PATH /bin/sh "$here/enter"
 exit $?
 END

@@ -55,10 +55,11 @@ told() {
     cat ./told
 }
 
-# What the job wrote itself: its end, and where its ranks were.
+# What the job wrote itself: its end, and where its ranks were, or those of the role that failed first.
 read_own() {
     sed -n -e 's/^verdict=/end &/p' -e 's/^reason=/end &/p' -e 's/^code=/end &/p' -e 's/^rank=/rank /p' "$1/end"
-    (cd "$1/exit" && grep -H '' [0-9]* /dev/null) | awk -F '[: ]' 'NF >= 4 && $4 != "" { print "on " $1 " " $4 }'
+    tl_failed=$(sed -n 's/^role=\([a-z0-9-]\{1,\}\)$/roles\/\1\//p' "$1/end" | head -n 1)
+    (cd "$1/${tl_failed}exit" && grep -H '' [0-9]* /dev/null) | awk -F '[: ]' 'NF >= 4 && $4 != "" { print "on " $1 " " $4 }'
 }
 
 # explain NUMBER SECONDS BYTES ATTEMPT TASK ID NAME…

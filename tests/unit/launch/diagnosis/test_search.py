@@ -162,6 +162,18 @@ def test_of_equal_lines_the_first_failing_ranks_counts(place: Place) -> None:
     assert verdict_of(place.search(Facts()))[8] == "[rank1]: ValueError: echo"
 
 
+def test_the_ranks_own_record_of_its_node_counts_before_the_word_of_srun(place: Place) -> None:
+    """Each role has a rank 0, and srun tells of all of them."""
+    logs = {
+        "roles/policy/main.err": "CUDA error: uncorrectable ECC error encountered\n",
+        "roles/env/main.err": "srun: error: n2: task 0: Killed\n",
+    }
+    facts = Facts(nodes=("n1", "n2"), rank=0, ranks={0: "n1"})
+    agrees(place, Excerpt("roles", "node", "yes", "yes", facts, logs))
+    *_, verdict = place.search(facts, *logs)
+    assert verdict[3:6] == ["yes", verdict[4], "n1"]
+
+
 def test_a_traceback_that_python_only_tells_of_is_nothing(place: Place) -> None:
     place.write({"main.err": "Exception ignored in: <x>\nTraceback (most recent call last):\nAttributeError: x\n"})
     assert verdict_of(place.search(Facts()))[0] == "none"
