@@ -56,13 +56,13 @@ judge() {
             if ($6 ~ /^with:/) needs = substr($6, 6)
             printf "BEGIN{name[%d]=\"%s\";class[%d]=\"%s\";retry[%d]=\"%s\";blame[%d]=\"%s\";strength[%d]=\"%s\";needs[%d]=\"%s\"}\n", \
                 NR, $1, NR, $2, NR, $4, NR, $5, NR, $6, NR, needs
-            kind = $3 == "log" && needs != "" ? "with" : $3
-            body[kind, turn] = body[kind, turn] "if(s~" literal($7) ")return " NR "\n"
+            kind = needs != "" && $3 != "last" ? $3 "_with" : $3
+            body[kind, turn] = body[kind, turn] "if(" (kind ~ /_with$/ ? "after<" NR "&&" : "") "s~" literal($7) ")return " NR "\n"
         }
         END {
-            split("log with last quote slurm end", kinds, " ")
-            for (i = 1; i <= 6; i++) {
-                print "function " kinds[i] "_rule(s){"
+            count = split("log log_with last quote slurm slurm_with end", kinds, " ")
+            for (i = 1; i <= count; i++) {
+                print "function " kinds[i] "_rule(s" (kinds[i] ~ /_with$/ ? ",after" : "") "){"
                 for (turn = 1; turn <= 3; turn++) printf "%s", body[kinds[i], turn]
                 print "return 0}"
             }
@@ -85,6 +85,12 @@ function node_of(s, file, rank, i, found, padded, several) {
         if (match(s, "^(\\[?[a-z]+\\]? )?" node[i] ": ")) return node[i]  # who speaks
     }
     if (found != "" && !several) return found
+    if (!node_count && match(s, /slurmstepd-[A-Za-z0-9.-]+:|srun: error: [A-Za-z0-9.-]+: task|ailure on [A-Za-z0-9.-]+/)) {
+        found = substr(s, RSTART, RLENGTH)
+        sub(/^(slurmstepd-|srun: error: |ailure on )/, "", found)
+        sub(/:.*/, "", found)
+        return found
+    }
     if (file in place) return place[file]
     if (file ~ /(ranks|nodes)\/[0-9]+-[^\/]+\.(out|err)$/) {
         sub(/.*\/[0-9]+-/, "", file)
@@ -159,7 +165,11 @@ function weigh(rule, file, offset, s, rank, better) {
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
 function take(file, offset, s, bytes, rule) {
     # What counts only beside another line takes no line away.
-    if ((rule = with_rule(s)) && (needs[rule] != "elsewhere" || elsewhere(s))) { weigh(rule, file, offset, s); tell(rule, file, offset, s) }
+    for (rule = 0; (rule = log_with_rule(s, rule));) {
+        if (needs[rule] == "elsewhere" && !elsewhere(s)) continue
+        weigh(rule, file, offset, s)
+        tell(rule, file, offset, s)
+    }
     # In a text that only tells of faults, such as a model's samples, the command's own errors alone count.
     if ((rule = quote_rule(s))) quoted_until = strength[rule] == "covers" ? offset + reach : -1
     if (another_attempt(s)) return
@@ -186,8 +196,13 @@ function tell(rule, file, offset, s) {
         print "hit\t" name[rule] "\t" file "\t" offset "\t" substr(s, 1, 500)
     }
 }
-function look(file, offset, text, count, i, parts) {
-    if (++looked[file, base] > 20000) return
+# A line that comes again and again, but for its numbers, must not use up what the others need.
+function look(file, offset, text, count, i, parts, shape) {
+    if (looked[file, base] >= 20000 || ++passed[file, base] > 4000000) return
+    shape = substr(text, 1, 80)
+    gsub(/[0-9]+/, "", shape)
+    if (++shapes[file, base, shape] > 2000) return
+    looked[file, base]++
     if (!index(text, "\r")) { take(file, offset, clean(substr(text, 1, 8000)), length(text)); return }
     count = split(text, parts, "\r")
     for (i = 1; i <= count; i++) {
@@ -253,7 +268,10 @@ END {
         kind = substr(fact[i], 1, index(fact[i], " ") - 1)
         rest = substr(fact[i], length(kind) + 2)
         rule = 0
-        if (kind == "slurm") rule = slurm_rule(rest)
+        if (kind == "slurm") {
+            while ((rule = slurm_with_rule(rest, rule))) weigh(rule, "", "", rest)
+            rule = slurm_rule(rest)
+        }
         if (kind == "end") rule = end_rule(rest)
         if (rule && class[rule] != "harmless") weigh(rule, "", "", rest)
     }

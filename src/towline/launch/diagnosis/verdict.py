@@ -163,10 +163,10 @@ def _counts(hit: Hit, names: Container[str], facts: Facts) -> bool:
 
 
 def _fact_hits(where: str, lines: Sequence[str]) -> Iterator[Hit]:
+    beside = [rule for rule in rules() if rule.where == where and rule.needs]
     for line in lines:
         rule = rule_of(line, where)
-        if rule and rule.kind:
-            yield Hit(rule, line)
+        yield from (Hit(each, line) for each in (rule, *beside) if each and each.kind and each.regex.search(line))
 
 
 def _with_ranks(facts: Facts, hits: Iterable[Hit]) -> Facts:

@@ -6,8 +6,8 @@ from tests.unit.launch.diagnosis.excerpts import Excerpt, excerpts
 from towline.launch.diagnosis.verdict import hits_of, judge
 from towline.models.diagnosis import Diagnosis
 
-FEWEST = 1245
-RIGHT = 0.95
+FEWEST = 1589
+RIGHT = 0.98
 
 
 def verdict(excerpt: Excerpt) -> Diagnosis:
