@@ -5,7 +5,7 @@ from __future__ import annotations
 from towline.engine.outcomes import expect_done, last_words
 from towline.engine.session import Session
 from towline.engine.watching import observation
-from towline.models.errors import NotFound, SlurmRefused, UsageError
+from towline.models.errors import NotFound, SlurmRefused, TowlineError, UsageError
 from towline.models.job import JobRecord, JobState
 from towline.remote.base import Outcome
 from towline.slurm.calls import pause_call
@@ -13,6 +13,7 @@ from towline.slurm.parse import SlurmId
 from towline.slurm.submission import ScriptExit
 
 _CANNOT, _REFUSED = 60, 1
+_TRIES = 3
 
 
 async def pause(session: Session, record: JobRecord) -> JobRecord:
@@ -43,12 +44,9 @@ async def _told(session: Session, record: JobRecord, wish: str) -> JobRecord:
         raise UsageError(f"job {record.reference} cannot be {wish}d: it is {record.state}", why=record.note)
     if wish == "resume" and record.state is JobState.RUNNING and not _waits(record, wish):
         return record  # it goes on already; Slurm would only say that nobody may
-    outcome = await _tell(session, record, wish)
-    if outcome.exit_code == _REFUSED:
-        # Another client may have been faster, or the job itself: what runs no more is held.
-        (record,) = await observation.poll(session, [record])
-        if not record.state.ended and _waits(record, wish):
-            outcome = await _tell(session, record, wish)
+    outcome, record = await _tell_as_it_is(session, record, wish)
+    if outcome.exit_code == _REFUSED and wish == "resume" and record.state is JobState.RUNNING:
+        return record  # another client was faster
     said = last_words(outcome.stderr)
     cannot = SlurmRefused(
         f"job {record.reference} runs, and this site lets users suspend nothing",
@@ -61,10 +59,29 @@ async def _told(session: Session, record: JobRecord, wish: str) -> JobRecord:
         why=f"Slurm has given its id {record.last.slurm_id} to another job of yours, which was left alone.",
         fix=f"`towline status {record.reference}` says how it ended, as far as that is known.",
     )
-    failures = {_CANNOT: cannot, _REFUSED: refused, ScriptExit.STRANGER: given_away}
+    over = UsageError(f"job {record.reference} cannot be {wish}d: it was cancelled", fix="Submit it again.")
+    failures: dict[int, TowlineError] = {_CANNOT: cannot, _REFUSED: refused}
+    failures |= {ScriptExit.STRANGER: given_away, ScriptExit.CANCELLED: over}
     expect_done(outcome, f"telling Slurm to {wish} the job", failures)
-    (record,) = await observation.poll(session, [record])
     return record
+
+
+async def _tell_as_it_is(session: Session, record: JobRecord, wish: str) -> tuple[Outcome, JobRecord]:
+    """Tell Slurm, and again where the job is not what it was any more: others may be at it, or the job itself."""
+    for _ in range(_TRIES):
+        slurm_id, waits = record.last.slurm_id, _waits(record, wish)
+        outcome = await _tell(session, record, wish)
+        if outcome.exit_code not in (ScriptExit.OK, _REFUSED):
+            break
+        (record,) = await observation.poll(session, [record])
+        moved = record.last.slurm_id != slurm_id
+        if outcome.exit_code == ScriptExit.OK:
+            again = moved and wish == "pause"  # the next attempt was on its way
+        else:
+            again = moved or _waits(record, wish) != waits
+        if record.state.ended or not again:
+            break
+    return outcome, record  # pyright: ignore[reportPossiblyUnboundVariable]
 
 
 def _waits(record: JobRecord, wish: str) -> bool:

@@ -168,6 +168,31 @@ def test_a_pause_costs_nothing_though_the_job_has_no_time_to_judge_it(allocation
     assert not (allocation.directory / "paused").exists()
 
 
+def test_a_pause_while_the_next_attempt_is_decided_starts_none(allocation: Allocation) -> None:
+    """The client puts the job back itself, held. The bad node is left out all the same."""
+    text = f': >"$TOWLINE_JOB_DIR/paused"; {XID}'
+    job = allocation.place_text(text, resume={"checkpoints": "*.pt"}).start(
+        SLURMD_NODENAME="node5", STUB_REQUEUE="yes", STUB_SBATCH="77"
+    )
+    wait_for(allocation.attempt(1) / "end")
+    job.terminate()
+    job.wait(timeout=60)
+    assert (decided(allocation).cause, decided(allocation).nodes) == ("node", "node5")
+    asked = (allocation.directory / "asked").read_text().splitlines()
+    assert asked == ["scontrol update JobId=42 ExcNodeList=node5"]
+    assert not (allocation.attempt(2)).exists()
+
+
+def test_a_pause_in_vain_keeps_no_attempt_from_starting(allocation: Allocation) -> None:
+    job = allocation.place_text(f': >"$TOWLINE_JOB_DIR/paused"; {XID}').start(
+        SLURMD_NODENAME="node5", STUB_REQUEUE="yes"
+    )
+    wait_for(allocation.attempt(1) / "end")
+    (allocation.directory / "paused").unlink()
+    job.wait(timeout=60)
+    assert (allocation.attempt(2) / "submit").read_text() == "42\n"
+
+
 LOUD = (
     "echo 'RuntimeError: CUDA error: device-side assert triggered' >&2",
     "echo 'RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB' >&2",

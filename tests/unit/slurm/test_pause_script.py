@@ -12,6 +12,7 @@ from towline.slurm.parse import SlurmId
 
 KNOWS = """#!/bin/sh
 echo "$*" >>@STATE@/scontrol.calls
+case $1 in requeuehold) @MEANWHILE@ ;; esac
 case " @MAY@ " in *" $1 "*) exit 0 ;; esac
 echo "Access/permission denied for job $2" >&2
 exit 1
@@ -25,9 +26,9 @@ class Desk:
         self.job = home / "k1"
         self.job.mkdir()
 
-    def tell(self, wish: str, may: str, *, waits: bool = False, resumes: bool = True) -> int:
-        """The exit code where scontrol does these things only."""
-        text = KNOWS.replace("@STATE@", str(self.slurm.state)).replace("@MAY@", may)
+    def tell(self, wish: str, may: str, *, waits: bool = False, resumes: bool = True, meanwhile: str = ":") -> int:
+        """The exit code where scontrol does these things only; `meanwhile` happens while it puts the job back."""
+        text = KNOWS.replace("@STATE@", str(self.slurm.state)).replace("@MAY@", may).replace("@MEANWHILE@", meanwhile)
         (self.slurm.bin / "scontrol").write_text(text)
         call = pause_call(str(self.job), wish, SlurmId("41"), waits=waits, resumes=resumes)
         return self.slurm.run(call, self.home / "call").code
@@ -76,3 +77,15 @@ def test_a_job_that_still_ends_for_its_pause_is_let_go_on_without_its_mark_being
     (desk.job / "paused").touch()
     assert desk.tell("resume", "release", waits=True) == 0
     assert desk.is_marked
+
+
+def test_a_cancelled_job_is_not_put_back(desk: Desk) -> None:
+    (desk.job / "cancelled").touch()
+    assert desk.tell("pause", "requeuehold") == 46
+    assert desk.slurm.calls("scontrol") == []
+
+
+def test_a_job_that_is_cancelled_while_it_is_put_back_is_ended_again(desk: Desk) -> None:
+    """Slurm takes a job that ends into the queue again, held, and nobody else would end it any more."""
+    assert desk.tell("pause", "requeuehold", meanwhile=f": >'{desk.job}/cancelled'") == 46
+    assert desk.slurm.calls("scancel") == ["41"]

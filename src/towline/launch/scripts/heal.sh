@@ -243,8 +243,24 @@ start_next() {
     # Somebody else has taken this attempt for dead, and was faster.
     [ ! -d "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" ] || return 0
     choose_exclusion "$TOWLINE_JOB_DIR/script/batch" "$tl_heal_exclude" "$tl_bad" "$tl_nodes"
+    ! is_being_paused || return 0
     say "attempt $tl_number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"
     requeue_itself || submit_itself || want
+}
+
+# is_being_paused: a client is putting the job back itself, to be held (see slurm/scripts/pause.sh): this shell is told to end
+# then. Where that fails the client takes its mark away.
+is_being_paused() {
+    tl_waited=0
+    while [ -e "$TOWLINE_JOB_DIR/paused" ] && [ "$tl_waited" -lt 30 ]; do
+        if [ -n "$tl_told" ]; then
+            leave_out
+            return 0
+        fi
+        tl_waited=$((tl_waited + 1))
+        sleep 0.5 2>/dev/null || sleep 1
+    done
+    return 1
 }
 
 want() {
@@ -260,16 +276,21 @@ requeue_itself() {
     within 60 scontrol requeue "$SLURM_JOB_ID" >"$tl_own_dir/.requeue" 2>&1 </dev/null || return 1
     # Whoever cancels the job at this moment may have found it ended, and now it is pending.
     ! is_cancelled || scancel "$SLURM_JOB_ID" >/dev/null 2>&1 </dev/null
+    leave_out
+    if mkdir -p "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" && [ -z "$tl_task" ]; then
+        printf '%s\n' "$SLURM_JOB_ID" >"$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" &&
+            mv -f "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/submit"
+    fi
+}
+
+# leave_out: keeps this job, which is pending by now, from the bad nodes.
+leave_out() {
     tl_tries=0
     while [ -n "$tl_exclude" ] && [ "$tl_tries" -lt 20 ]; do
         ! scontrol update "JobId=$SLURM_JOB_ID" "ExcNodeList=$tl_exclude" >/dev/null 2>&1 </dev/null || break
         tl_tries=$((tl_tries + 1))
         sleep 0.2 2>/dev/null || sleep 1
     done
-    if mkdir -p "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" && [ -z "$tl_task" ]; then
-        printf '%s\n' "$SLURM_JOB_ID" >"$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" &&
-            mv -f "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/.submit.$$" "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))/submit"
-    fi
 }
 
 # submit_itself: a new Slurm job, through the same program as a client's submission. A task of an array is none.

@@ -210,7 +210,7 @@ pass_on() {
 # shellcheck disable=SC2317  # called from traps
 note_term() {
     put signal "signal=TERM" "time=$(date +%s)"
-    [ ! -e "$TOWLINE_JOB_DIR/paused" ] ||
+    [ ! -e "$TOWLINE_JOB_DIR/paused" ] || [ -e "$tl_own_dir/decision" ] ||
         put decision "class=paused" "next=no" "why=" "nodes=" "progress=" "evidence=" "time=$(date +%s)"
 }
 

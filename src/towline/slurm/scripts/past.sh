@@ -1,5 +1,8 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # who reads this file reads and sets these
+# No command here has two `$(…)` side by side: a signal that comes during the first has bash 5.2 run its trap in the middle of
+# reading the second, which ends the shell with a syntax error.
+#
 # What earlier attempts of a job have cost, from their decisions (launch/records.py). Read by the supervisor on the node, and
 # by again.sh on a login host: both come to the same end.
 
@@ -40,7 +43,8 @@ count_past() {
     while [ "$tl_each" -lt "$2" ]; do
         tl_was=$1/attempts/$tl_each$3/decision
         tl_bad=$(joined "$tl_bad" "$(field nodes "$tl_was")")
-        tally "$(field class "$tl_was")/$(field progress "$tl_was")"
+        tl_moved=$(field progress "$tl_was")
+        tally "$(field class "$tl_was")/$tl_moved"
         tl_each=$((tl_each + 1))
     done
 }
@@ -95,10 +99,10 @@ with_exclusion() {
 # choose_exclusion BATCH ALWAYS EARLIER NOW: sets tl_exclude to every node that was found bad; but where too few others are
 # left, the job had better run on one of these than never.
 choose_exclusion() {
-    for tl_exclude in "$(joined "$2" "$3" "$4")" "$(joined "$2" "$4")"; do
-        ! leaves_too_few "$1" "$2" || continue
-        return
-    done
+    tl_exclude=$(joined "$2" "$3" "$4")
+    leaves_too_few "$1" "$2" || return 0
+    tl_exclude=$(joined "$2" "$4")
+    leaves_too_few "$1" "$2" || return 0
     tl_exclude=$2
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # pause.sh DIR WISH WAITS RESUMES ID: WISH `pause` or `resume`. A job that WAITS (`yes`) is held; one that runs is suspended
 # where the site lets users do that, else one that RESUMES from checkpoints is told to end, put back into the queue and held.
-# Exit codes: 0; 1 Slurm refused, maybe because the job waits by now; 62 Slurm has given the id to another job; 60 it runs, and
+# Exit codes: 0; 1 Slurm refused, maybe because the job waits by now; 46 the job is cancelled; 62 Slurm has given the id to another job; 60 it runs, and
 # can be neither suspended nor put back.
 # shellcheck source=src/towline/slurm/scripts/common.sh
 . ./common.sh
@@ -34,11 +34,23 @@ resume() {
     if [ "$2" = yes ]; then scontrol_says release "$4"; else scontrol_says resume "$4"; fi
 }
 
+# refuse_if_cancelled ID: Slurm puts a job back into the queue, too, that was just told to end.
+refuse_if_cancelled() {
+    [ -e "$tl_dir/cancelled" ] || return 0
+    echo 'the job is cancelled' >&2
+    [ -z "$1" ] || scancel "$1" </dev/null >&2
+    exit 46
+}
+
 find_slurm
 tl_dir=$1 tl_wish=$2
 shift 2
 ! is_stranger "$3" "$tl_dir" || exit 62
+refuse_if_cancelled ''
 case $tl_wish in
 pause) pause "$tl_dir" "$@" ;;
 *) resume "$tl_dir" "$@" ;;
 esac
+tl_code=$?
+refuse_if_cancelled "$3"
+exit "$tl_code"
