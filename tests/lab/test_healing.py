@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from towline.lab import Lab
 from towline.lab.process import until
 
 LINE = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
+GONE = "slurm_load_jobs error: Invalid job id specified"
 XID = f'[ "$TOWLINE_ATTEMPT" -gt 1 ] || {{ echo "{LINE}" >&2; exit 1; }}; echo on'
 
 
@@ -57,6 +59,36 @@ def test_a_paused_job_waits_and_goes_on_where_it_was(towline: Terminal) -> None:
     assert towline("wait", job).code == 0
     assert len(towline.job(job)["attempts"]) == 2
     assert towline("pause", job).code == 64
+
+
+@pytest.mark.parametrize("closed", [(), ("no-scontrol-on-nodes", "no-submit-from-nodes")], ids=["itself", "a client"])
+def test_a_pause_between_two_attempts_holds_the_next(towline: Terminal, lab: Lab, closed: tuple[str, ...]) -> None:
+    text = f'{XID}; [ -e "$TOWLINE_RESULTS_DIR/c.pt" ] || exec sleep 300'
+    with ExitStack() as faults:
+        for each in closed:
+            faults.enter_context(fault(lab, each))
+        job = towline.submit("--checkpoints", "*.pt", "--", "sh", "-c", text)
+        decision = f"{towline.job(job)['directory']}/attempts/1/decision"
+        as_alice(lab, f"for i in $(seq 100); do [ ! -e '{decision}' ] || exit 0; sleep 0.3; done; exit 1")
+        assert towline("pause", job).code == 0
+        held = towline.until(job, lambda each: each["state"] == "pending")["attempts"]
+        assert [each["cause"] for each in held] == ["node", ""]
+        assert "held" in towline("status", job).out
+    as_alice(lab, f"touch '{towline.job(job)['directory']}/results/c.pt'")
+    assert towline("resume", job).code == 0
+    assert towline("wait", job).code == 0
+
+
+def test_a_cancel_beside_a_pause_is_final(towline: Terminal, lab: Lab) -> None:
+    text = 'echo >"$TOWLINE_RESULTS_DIR/c.pt"; exec sleep 300'
+    job = towline.submit("--checkpoints", "*.pt", "--", "sh", "-c", text)
+    slurm_id = towline.until(job, lambda each: each["state"] == "running")["attempts"][0]["slurm_id"]
+    with towline.start("pause", job) as pausing:
+        assert towline("cancel", job).code == 0
+    assert pausing.returncode in (0, 64)
+    assert towline.job(job)["state"] == "cancelled"
+    assert as_alice(lab, f"squeue --noheader --jobs={slurm_id} 2>&1 || true") in ("", GONE)
+    assert towline("resume", job).code == 64
 
 
 def test_what_the_job_could_not_start_is_started_by_a_machine_that_adopts_it(

@@ -76,9 +76,11 @@ async def _tell_as_it_is(session: Session, record: JobRecord, wish: str) -> tupl
         (record,) = await observation.poll(session, [record])
         moved = record.last.slurm_id != slurm_id
         if outcome.exit_code == ScriptExit.OK:
-            again = moved and wish == "pause"  # the next attempt was on its way
+            # The next attempt was on its way, or began just then: what runs is held without a word, and runs on.
+            began = waits and record.state is JobState.RUNNING and not _waits(record, wish)
+            again = wish == "pause" and (moved or began)
         else:
-            again = moved or _waits(record, wish) != waits
+            again = moved or waits or _waits(record, wish)
         if record.state.ended or not again:
             break
     return outcome, record  # pyright: ignore[reportPossiblyUnboundVariable]
