@@ -140,6 +140,22 @@ def test_a_flood_of_one_message_does_not_hide_another(place: Place) -> None:
     assert len(answer) < 10
 
 
+def test_a_message_of_every_step_does_not_use_up_what_the_search_looks_at(place: Place) -> None:
+    chatter = b"".join(b"step %d [ERROR] could not open shard %d, skipped\n" % (at, at % 77) for at in range(25_000))
+    place.write({"main.out": chatter + b"RuntimeError: CUDA error: uncorrectable ECC error encountered\n"})
+    assert verdict_of(place.search(Facts()))[3] == "ecc-uncorrectable"
+
+
+def test_a_note_counts_where_the_job_was_cancelled(place: Place) -> None:
+    note = "comment=cancelled by ops: no GPU activity since 14:02"
+    for state, rule in (("CANCELLED by 0", "note-idle"), ("TIMEOUT", "time-limit")):
+        facts = Facts(slurm=(f"state={state}", note), nodes=("gpu1",))
+        assert verdict_of(place.search(facts))[3] == rule
+        found = judge(facts, [])
+        assert found is not None
+        assert found.rule == rule
+
+
 def test_rank_and_node_are_read_from_the_names_of_files(place: Place) -> None:
     xid = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
     place.write(
