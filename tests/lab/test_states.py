@@ -222,6 +222,7 @@ def test_a_job_that_slurm_forgets_at_once_keeps_its_end(cluster: Cluster, lab: L
 
 def test_a_job_that_waits_is_told_what_is_in_front_of_it(cluster: Cluster, lab: Lab) -> None:
     wide = {"nodes": 4, "exclusive": True, "time": "2h"}
+    as_alice(lab, "scancel --user=alice")  # jobs that were stopped or suspended above hold nodes
     first = submit(cluster, partition=("batch",), resources=wide)
     until(first, JobState.RUNNING)
     second = submit(cluster, partition=("batch",), resources=wide)
