@@ -163,9 +163,10 @@ function weigh(rule, file, offset, s, rank, better) {
     if (blame[rule] != "no") suspect[rule, ++suspects[rule]] = file SUBSEP s
 }
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
-function take(file, offset, s, bytes, rule) {
-    # What counts only beside another line takes no line away.
-    for (rule = 0; (rule = log_with_rule(s, rule));) {
+function take(file, offset, s, bytes, rule, known_as) {
+    # What counts only beside another line takes no line away, and is nothing where the line is known to be harmless first.
+    known_as = log_rule(s)
+    for (rule = 0; (class[known_as] != "harmless" || strength[known_as] != "first") && (rule = log_with_rule(s, rule));) {
         if (needs[rule] == "elsewhere" && !elsewhere(s)) continue
         weigh(rule, file, offset, s)
         tell(rule, file, offset, s)
@@ -173,7 +174,7 @@ function take(file, offset, s, bytes, rule) {
     # In a text that only tells of faults, such as a model's samples, the command's own errors alone count.
     if ((rule = quote_rule(s))) quoted_until = strength[rule] == "covers" ? offset + reach : -1
     if (another_attempt(s)) return
-    rule = log_rule(s)
+    rule = known_as
     if (!rule || offset <= quoted_until && class[rule] != "user" && class[rule] != "harmless") return
     if (s ~ /^srun: error: [^ :]+: tasks? [0-9,-]+: /) remember(s)
     if (strength[rule] == "covers") { covered_file = file; covered_until = offset + reach; return }

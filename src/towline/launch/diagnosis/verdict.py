@@ -103,8 +103,9 @@ def hits_of(file: str, text: str) -> Iterator[Hit]:
     covered, quoted, offset, at = -1, -1, 0, 0
     beside = [rule for rule in rules() if rule.where == "log" and rule.needs]
     for line in text.split("\n"):
-        yield from (Hit(rule, line, file, offset) for rule in beside if rule.regex.search(line))
         rule, border = rule_of(line), rule_of(line, "quote")
+        if not (rule and not rule.kind and rule.strength == "first"):
+            yield from (Hit(each, line, file, offset) for each in beside if each.regex.search(line))
         quoted = quoted if not border else offset + COVERED if border.strength == "covers" else -1
         if rule and rule.kind not in (None, "user") and offset <= quoted:
             rule = None
