@@ -251,6 +251,7 @@ def test_tasks_end_when_a_later_attempt_has_begun(allocation: Allocation) -> Non
     job.wait(timeout=30)
     assert "attempt 2 has begun" in allocation.err()
     assert allocation.out() == ""
+    assert (decided(allocation).cause, decided(allocation).nodes) == ("node", "")
 
 
 def test_the_gpus_are_asked_for_before_the_command(allocation: Allocation) -> None:

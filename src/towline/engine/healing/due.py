@@ -88,3 +88,15 @@ def is_settling(record: JobRecord, evidence: Evidence, now: int | None) -> bool:
 def is_held(record: JobRecord) -> bool:
     """Whether Slurm has put the job back and holds it, because a node could not start it (a prolog failed, say)."""
     return record.state is JobState.PENDING and record.last.reason == _HELD
+
+
+def was_put_back(before: JobRecord, after: JobRecord, evidence: Evidence) -> bool:
+    """Whether Slurm has put the job back before anything of it ran, as when a cloud node does not boot.
+
+    A job that is put back has a new time of submission.
+    """
+    was, now = before.last, after.last
+    same = (was.number, was.slurm_id, was.slurm_cluster) == (now.number, now.slurm_id, now.slurm_cluster)
+    if not same or after.state is not JobState.PENDING or evidence.files.start is not None or after.tasks is not None:
+        return False
+    return was.submitted is not None and now.submitted is not None and now.submitted > was.submitted

@@ -6,7 +6,7 @@ import dataclasses
 import time
 
 from towline.engine.healing.bad_nodes import bad_nodes
-from towline.engine.healing.due import Due, is_held, is_settling, next_due
+from towline.engine.healing.due import Due, is_held, is_settling, next_due, was_put_back
 from towline.engine.outcomes import last_words
 from towline.engine.session import Session
 from towline.engine.submitting.intent import owner
@@ -17,7 +17,7 @@ from towline.models.ids import attempt_token
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.spec import JobSpec
 from towline.remote.base import Ending
-from towline.slurm.calls import Submission, again_call, release_call
+from towline.slurm.calls import Submission, again_call, pause_call, release_call
 from towline.slurm.parse import SlurmId
 from towline.slurm.refusals import RefusalKind
 from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission
@@ -46,6 +46,8 @@ async def go_on(
     """
     if is_held(after):
         return await _released(session, after)
+    if was_put_back(before, after, evidence):
+        return await _held_when_spent(session, after)
     if not after.state.ended or after.state is JobState.SUCCEEDED:
         return after
     spec = session.store.spec(after.id)
@@ -136,9 +138,7 @@ def _said(due: Due) -> str:
 async def _released(session: Session, record: JobRecord) -> JobRecord:
     """Have a job that a node could not start run elsewhere: Slurm drains that node and holds the job."""
     attempt, spec = record.last, session.store.spec(record.id)
-    told = session.store.events(session.profile.name, jobs=[record.id], limit=10_000)
-    count = sum(each.kind is EventKind.HEALING and each.details.get("action") == "released" for each in told)
-    if spec.restart == "never" or count >= spec.retries:
+    if spec.restart == "never" or _count(session, record, "released") >= spec.retries:
         return record
     try:
         outcome = await session.call(release_call(SlurmId(attempt.slurm_id), record.directory, session.profile.setup))
@@ -150,3 +150,33 @@ async def _released(session: Session, record: JobRecord) -> JobRecord:
     free = dataclasses.replace(attempt, reason="")  # it is held no more
     note = "a node could not start it; it waits for another one"
     return dataclasses.replace(record, note=note, attempts=(*record.attempts[:-1], free))
+
+
+async def _held_when_spent(session: Session, record: JobRecord) -> JobRecord:
+    """Hold a job that Slurm has put back more often than it may cost new starts; Slurm itself would go on for ever."""
+    session.store.tell(
+        record,
+        EventKind.HEALING,
+        {"action": "put-back", "cause": "node", "exclude": ""},
+        key=f"put back {record.last.submitted}",
+    )
+    retries = session.store.spec(record.id).retries
+    if _count(session, record, "put-back") <= retries:
+        return record
+    slurm = SlurmId(record.last.slurm_id, record.last.slurm_cluster)
+    call = pause_call(record.directory, "pause", slurm, waits=True, resumes=False, setup=session.profile.setup)
+    try:
+        outcome = await session.call(call)
+    except TowlineError:  # the next time that Slurm puts it back
+        return record
+    if outcome.ending is not Ending.DONE or outcome.exit_code:
+        return record
+    session.store.tell(record, EventKind.HEALING, {"action": "held", "cause": "node", "exclude": ""})
+    note = f"Slurm put it back more than {retries} times, for its nodes did not start; it is held now"
+    return dataclasses.replace(record, note=note)
+
+
+def _count(session: Session, record: JobRecord, action: str) -> int:
+    """How often something was done for a job, by whichever process of this store."""
+    told = session.store.events(session.profile.name, jobs=[record.id], limit=10_000)
+    return sum(each.kind is EventKind.HEALING and each.details.get("action") == action for each in told)

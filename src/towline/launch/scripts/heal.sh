@@ -57,6 +57,9 @@ classify() {
         ;;
     *) classify_failure ;;
     esac
+    if [ "$tl_class" = ambiguous ] && has_successor; then
+        tl_class=node tl_evidence="the node was cut off, and attempt $((tl_number + 1)) had begun elsewhere"
+    fi
 }
 
 # Slurm's words about a signal stand in the file that it opened, before the signal comes.
@@ -238,10 +241,14 @@ leave_if_done() {
 
 # --- The next attempt ---
 
+# has_successor: somebody else has taken this attempt for dead, and was faster.
+has_successor() {
+    [ -d "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" ]
+}
+
 start_next() {
     [ "$tl_next" = yes ] || return 0
-    # Somebody else has taken this attempt for dead, and was faster.
-    [ ! -d "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" ] || return 0
+    ! has_successor || return 0
     choose_exclusion "$TOWLINE_JOB_DIR/script/batch" "$tl_heal_exclude" "$tl_bad" "$tl_nodes"
     ! is_being_paused || return 0
     say "attempt $tl_number: $tl_class${tl_evidence:+ ($tl_evidence)}; the next attempt follows${tl_exclude:+, without $tl_exclude}"

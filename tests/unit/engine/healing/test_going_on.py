@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 
 from tests.unit.engine.records import SPEC, record
@@ -43,4 +44,26 @@ def test_a_held_job_that_cannot_be_released_now_is_left_to_the_next_poll(tmp_pat
     held = HELD
     session.store.intend(held, SPEC)
     assert asyncio.run(go_on(session, held, held, Evidence(AttemptFiles(present=True)), None)) == held
+    session.store.close()
+
+
+def test_a_job_that_slurm_puts_back_again_and_again_is_held_when_its_budget_is_spent(tmp_path: Path) -> None:
+    """A cloud node that never boots: no script inside ever runs, and Slurm does not count."""
+    asked: list[str] = []
+
+    def answer(operation: Operation) -> Outcome:
+        asked.append(operation.name)
+        return Outcome(Ending.DONE, 0, host=operation.name)
+
+    session = Session(PROFILE, InMemory(answer), Store(tmp_path))
+    looks = [record(state=JobState.PENDING, attempts=(Attempt(slurm_id="7", submitted=at),)) for at in (10, 40, 70, 70)]
+    session.store.intend(looks[0], SPEC.model_copy(update={"retries": 1}))
+    unstarted, started = Evidence(AttemptFiles(present=True)), Evidence(AttemptFiles(present=True, start={"time": "1"}))
+    notes: list[str] = []
+    for before, after in pairwise(looks):
+        asyncio.run(go_on(session, before, after, started, None))
+        notes += [asyncio.run(go_on(session, before, after, unstarted, None)).note for _ in range(2)][:1]
+    assert asked == ["pause", "pause"]  # the second is the second process that saw the same
+    assert notes[0] == notes[2] == ""
+    assert "more than 1 times" in notes[1]
     session.store.close()
