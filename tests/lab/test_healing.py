@@ -100,9 +100,12 @@ def test_what_the_job_could_not_start_is_started_by_a_machine_that_adopts_it(
         script = f"for i in $(seq 100); do [ ! -e {directory}/attempts/1/wanted ] || exit 0; sleep 0.3; done; exit 1"
         lab.run_on("login1", ["sh", "-c", script], user="alice", check=True)
         other, third = Terminal(tmp_path / "other"), Terminal(tmp_path / "third")
-        with third.start("adopt"), towline.start("wait", job) as waiting:  # all at once; one of them starts it
+        # All at once; one of them starts it.
+        with third.start("adopt") as adopting, towline.start("wait", job) as waiting:
             assert job in {each["id"] for each in other("adopt", "--json").json["jobs"]}
             assert other("wait", job).code == 0
+            for each in (adopting, waiting):
+                each.communicate(timeout=60)
         assert waiting.returncode == 0
     names = f"wanted-{job}-a2,wanted-{job}-a3"
     assert as_alice(lab, f"sacct -n -X -P -o JobName --name={names}").splitlines() == [f"wanted-{job}-a2"]
