@@ -31,11 +31,11 @@ shift 5
 # --- What to look for ------------------------------------------------------------------------------------------
 
 # A line may begin behind a carriage return of a progress bar, or behind colours. A harmless line is of no interest unless
-# another rule knows it, too.
+# another rule knows it, too, or it tells that a program did nothing more (see follow).
 patterns() {
     awk -F '\t' '
         BEGIN { begin = "(^|\r|\033\\[[0-9;]*m)" }
-        $3 == "quote" || $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place") {
+        $3 == "quote" || $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place" || $1 ~ /^(others-wait|words-of-slurm)$/) {
             pattern = $7
             if (substr(pattern, 1, 1) == "^") pattern = begin substr(pattern, 2)
             gsub(/\(\^\|/, "(^|\r|\033\\[[0-9;]*m|", pattern)
@@ -163,7 +163,8 @@ function weigh(rule, file, offset, s, rank, better) {
     if (blame[rule] != "no") suspect[rule, ++suspects[rule]] = file SUBSEP s
 }
 # A traceback that Python only tells of ("Exception ignored in …") is nothing: its last line is passed over.
-function take(file, offset, s, bytes, rule, known_as) {
+function take(file, offset, s, rule) {
+    spoken = 0
     # What counts only beside another line takes no line away, and is nothing where the line is known to be harmless first.
     known_as = log_rule(s)
     for (rule = 0; (class[known_as] != "harmless" || strength[known_as] != "first") && (rule = log_with_rule(s, rule));) {
@@ -185,10 +186,25 @@ function take(file, offset, s, bytes, rule, known_as) {
     }
     if (class[rule] != "harmless") weigh(rule, file, offset, s)
     tell(rule, file, offset, s)
-    if (strength[rule] == "general" && (file in size) && offset + bytes + 2 >= size[file] && (rule = last_rule(s))) {
-        weigh(rule, file, offset, s)
-        tell(rule, file, offset, s)
-    }
+    if (class[rule] == "user") spoken = last_rule(s)
+}
+# The error that a log ends with: what follows without a gap, but for an empty line, are echoes and words of
+# Slurm and the launcher; the program itself did nothing more. After the end of the time nothing is a cause.
+function follow(file, offset, s, bytes) {
+    if (!known_as || class[known_as] == "harmless" && name[known_as] !~ /^(others-wait|task-ended|words-of-slurm)$/) return
+    if (file != run_file || offset > run_end + 1 || offset < run_end) words = 0
+    run_file = file
+    run_end = offset + bytes + 1
+    if (class[known_as] == "time") over = file
+    if (spoken && over != file) { words = spoken; words_offset = offset; words_text = s }
+    if (!words || !(file in size) || run_end + 1 < size[file]) return
+    weigh(words, file, words_offset, words_text)
+    tell(words, file, words_offset, words_text)
+    words = 0
+}
+function heard(file, offset, s, bytes) {
+    take(file, offset, s)
+    follow(file, offset, s, bytes)
 }
 function tell(rule, file, offset, s) {
     if (told[rule] < 64 && told[rule, file] < (strength[rule] == "place" ? 64 : 4)) {
@@ -204,10 +220,10 @@ function look(file, offset, text, count, i, parts, shape) {
     gsub(/[0-9]+/, "", shape)
     if (++shapes[file, base, shape] > 2000) return
     looked[file, base]++
-    if (!index(text, "\r")) { take(file, offset, clean(substr(text, 1, 8000)), length(text)); return }
+    if (!index(text, "\r")) { heard(file, offset, clean(substr(text, 1, 8000)), length(text)); return }
     count = split(text, parts, "\r")
     for (i = 1; i <= count; i++) {
-        if (i > count - 2000 && parts[i] != "") take(file, offset, clean(substr(parts[i], 1, 8000)), length(parts[i]))
+        if (i > count - 2000 && parts[i] != "") heard(file, offset, clean(substr(parts[i], 1, 8000)), length(parts[i]))
         if (bytewise) offset += length(parts[i]) + 1
     }
 }

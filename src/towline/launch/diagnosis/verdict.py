@@ -14,6 +14,9 @@ ELSEWHERE = "elsewhere"
 COVERED = 6000
 """Bytes behind a line that covers an exception in which that one has to stand, and that a text told has at most."""
 
+NO_WORK = ("others-wait", "task-ended", "words-of-slurm")
+"""Harmless rules whose lines do not show that the program went on."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -98,12 +101,34 @@ def rule_of(text: str, where: str = "log") -> Rule | None:
     return min(known, key=lambda rule: (_TURNS[rule.strength], rule.order), default=None)
 
 
+@dataclass
+class _LastWords:
+    """The error that a log ends with, and where the known lines end that follow it without a gap.
+
+    They are echoes, and words of Slurm and the launcher: the program itself did nothing more.
+    """
+
+    hit: Hit | None = None
+    end: int = 0
+
+    def follow(self, offset: int, size: int) -> None:
+        """Such a line; an empty one may stand before it."""
+        if offset > self.end + 1:
+            self.hit = None
+        self.end = offset + size + 1
+
+
 def hits_of(file: str, text: str) -> Iterator[Hit]:
     """What the rules know of a log's text."""
-    covered, quoted, offset, at = -1, -1, 0, 0
+    covered, quoted, offset = -1, -1, 0
+    words, over = _LastWords(), False
     beside = [rule for rule in rules() if rule.where == "log" and rule.needs]
     for line in text.split("\n"):
         rule, border = rule_of(line), rule_of(line, "quote")
+        size = len(line.encode("utf-8", "surrogateescape"))
+        if rule and (rule.kind or rule.name in NO_WORK):
+            words.follow(offset, size)
+            over = over or rule.kind == "time"
         if not (rule and not rule.kind and rule.strength == "first"):
             yield from (Hit(each, line, file, offset) for each in beside if each.regex.search(line))
         quoted = quoted if not border else offset + COVERED if border.strength == "covers" else -1
@@ -115,11 +140,11 @@ def hits_of(file: str, text: str) -> Iterator[Hit]:
             covered = covered if rule.name == "traceback" else -1
         elif rule and (rule.kind or rule.strength == "place"):
             yield Hit(rule, line, file, offset)
-            last = rule_of(line, "last") if rule.strength == "general" and not text[at + len(line) :].strip() else None
-            if last:
-                yield Hit(last, line, file, offset)
-        at += len(line) + 1
-        offset += len(line.encode("utf-8", "surrogateescape")) + 1
+            if rule.kind == "user" and not over and (last := rule_of(line, "last")):
+                words.hit = Hit(last, line, file, offset)
+        offset += size + 1
+    if words.hit and words.end + 1 >= offset - 1:
+        yield words.hit
 
 
 def judge(facts: Facts, hits: Iterable[Hit], *, partial: bool = False) -> Diagnosis | None:

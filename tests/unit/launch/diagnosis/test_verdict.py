@@ -64,6 +64,30 @@ def test_a_traceback_that_python_only_tells_of_is_nothing() -> None:
     assert found.kind == "time"
 
 
+LIMIT = "slurmstepd: error: *** JOB 7 ON gpu1 CANCELLED AT 2026-11-30T00:34:39 DUE TO TIME LIMIT ***\n"
+ERROR = "Traceback (most recent call last):\n  File 'train.py', line 3\nFileNotFoundError: /data/x\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        (ERROR, "user"),
+        (ERROR + LIMIT, "user"),
+        (f"{ERROR}other ranks keep waiting in all_reduce\n\n{LIMIT}", "user"),
+        (f"rank 6: TypeError: x\n{LIMIT}", "user"),
+        (f"{ERROR}step 3 loss 0.1\n{LIMIT}", "time"),
+        (f"{ERROR}[I 2026-11-30 00:30:00] Trial 14 finished\n{LIMIT}", "time"),
+        (LIMIT + ERROR, "time"),
+        (f"WARNING: KeyError: 'caption'\n{LIMIT}", "time"),
+    ],
+)
+def test_an_error_that_nothing_but_the_end_of_the_time_follows_is_why_the_others_waited(log: str, kind: str) -> None:
+    found = judge(Facts(slurm=("state=TIMEOUT",)), hits_of("main.err", log))
+    assert found is not None
+    assert found.kind == kind
+    assert (found.retry == "no") == (kind == "user")
+
+
 XID = "Jan 11 03:12:09 gpu1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=2211, GPU has fallen off the bus.\n"
 SAMPLES = f"--- samples at step 4000 ---\n{XID}KeyError: 'x'\n"
 
