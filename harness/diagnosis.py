@@ -9,7 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from towline.launch.diagnosis.rules import COLUMNS, Rule, parse_rules
+from harness.fixed_text import fewest, fixed_texts
+from towline.launch.diagnosis.rules import COLUMNS, FIXED_TEXTS, Rule, parse_rules
 from towline.models.diagnosis import FAULT_CLASSES
 
 ROOM = Path(__file__).parent.parent / "src/towline/launch/diagnosis"
@@ -22,6 +23,8 @@ _MENTIONS = {
     **dict.fromkeys(set(FAULT_CLASSES) - {"user", "memory"}, '[^"]'),
     "ambiguous": "[^\"']",
 }
+_FOLLOWED = ("others-wait", "words-of-slurm")
+"""Harmless lines that `search.sh` follows an error by."""
 _BLAME = {True: "yes", False: "no", "alone": "alone", "uneven": "uneven"}
 _DEFAULTS: dict[str, Any] = {
     "where": "log",
@@ -64,7 +67,16 @@ def sources() -> tuple[Source, ...]:
 
 def compiled() -> str:
     """What `rules.tsv` should be."""
-    return "".join(map(_line, _tables()))
+    tables = _tables()
+    looked_for = [table["pattern"] for table in tables if _is_looked_for(table)]
+    texts = fewest(frozenset(text for pattern in looked_for for text in fixed_texts(pattern)))
+    return "".join(map(_line, tables)) + f"{FIXED_TEXTS}\t{'|'.join(sorted(texts))}\n"
+
+
+def _is_looked_for(table: dict[str, Any]) -> bool:
+    """Whether `search.sh` looks for it: a harmless line is of no interest unless it says something of others."""
+    telling = table["class"] != "harmless" or table["strength"] in ("covers", "place") or table["name"] in _FOLLOWED
+    return table["where"] == "quote" or (table["where"] == "log" and telling)
 
 
 def table() -> str:

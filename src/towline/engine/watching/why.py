@@ -19,7 +19,7 @@ from towline.slurm.parse import SlurmId
 SECONDS = 60
 """Most time that the logs are searched."""
 BYTES = 1 << 29
-"""Most bytes of logs that are read, of longer ones the ends and beginnings; grep takes about 150 MB a second."""
+"""Most bytes of logs that are read, of longer ones the ends and beginnings; 25 MB and more are read a second."""
 
 _EXPLAINED = (JobState.FAILED, JobState.CANCELLED)
 

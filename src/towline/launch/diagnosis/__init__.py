@@ -6,6 +6,7 @@ them into `rules.tsv`, one rule a line, with tabs between the columns:
 
     NAME CLASS WHERE RETRY BLAME STRENGTH PATTERN MEANS ADVICE
 
+and below them a line with texts of which each line of a log has one that any rule knows: what is searched for first.
 CLASS is one of `towline.models.diagnosis.FaultClass`, or `harmless` for lines that look like a fault and are none.
 WHERE is `log` (the lines of log files), `last` (a log's last one), `quote` (where a text that only tells of faults, as
 a model's samples do, begins or ends), `slurm` or `end` (facts, see below). RETRY is `yes`, `no` or `resume`; BLAME is

@@ -24,6 +24,8 @@ COLUMNS = ("name", "kind", "where", "retry", "blame", "strength", "pattern", "me
 """The columns of `rules.tsv`."""
 FOR_JOBS = COLUMNS.index("means")
 """How many of them a job needs."""
+FIXED_TEXTS = "#"
+"""Begins the last line of `rules.tsv`: texts with `|` between, one of which each line has that a rule of logs knows."""
 
 _WHERE: tuple[Where, ...] = get_args(Where)
 _BLAME: tuple[Blame, ...] = get_args(Blame)
@@ -105,7 +107,13 @@ def parse_rules(text: str) -> tuple[Rule, ...]:
     Raises:
         ValueError: a line is none.
     """
-    return tuple(_rule(number, line) for number, line in enumerate(text.splitlines(), 1))
+    lines = [line for line in text.splitlines() if not line.startswith(FIXED_TEXTS)]
+    return tuple(_rule(number, line) for number, line in enumerate(lines, 1))
+
+
+def fixed_texts() -> tuple[str, ...]:
+    """Each line has one of them that a rule for logs knows, see `search.sh`."""
+    return tuple(_packaged("rules.tsv").rpartition(f"\n{FIXED_TEXTS}\t")[2].rstrip("\n").split("|"))
 
 
 def _rule(number: int, line: str) -> Rule:

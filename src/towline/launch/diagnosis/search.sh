@@ -1,7 +1,7 @@
 #!/bin/sh
 # search.sh RULES FACTS SECONDS BYTES DIRECTORY [NAME…]: searches logs for the lines that the rules know, and judges by them.
 #
-# RULES: the compiled rules (launch/diagnosis/__init__.py), or their first seven columns.
+# RULES: the compiled rules (launch/diagnosis/__init__.py), or their first seven columns and last line.
 # FACTS: a file of facts beside the logs, one a line: `slurm state=TIMEOUT`, `slurm exit=0:53`, `end reason=exit`,
 #   `end code=137`, `nodes node1 node2` (the allocation's, expanded), `rank 3` (that failed by itself first),
 #   `at FILE NODE` (who wrote a log), `on RANK NODE`; /dev/null for none.
@@ -30,6 +30,12 @@ shift 5
 
 # --- What to look for ------------------------------------------------------------------------------------------
 
+# Of these texts each line has one that a rule knows. A search for them takes the same time whatever a log says, where one
+# for all patterns takes milliseconds for each line that is like no other.
+texts() {
+    awk -F '\t' '$1 == "#" { gsub(/[|]/, "\n", $2); print $2 }' "$rules"
+}
+
 # A line may begin behind a carriage return of a progress bar, or behind colours. A harmless line is of no interest unless
 # another rule knows it, too, or it tells that a program did nothing more (see follow).
 patterns() {
@@ -48,6 +54,7 @@ patterns() {
 judge() {
     awk -F '\t' '
         function literal(pattern) { gsub(/\//, "\\/", pattern); return "/" pattern "/" }
+        $1 == "#" { next }
         {
             turn = 2
             if ($6 == "first") turn = 1
@@ -251,10 +258,8 @@ BEGIN {
     }
 }
 {
-    at = index($0, ":")
-    here = substr($0, 1, at - 1) + 0
-    $0 = substr($0, at + 1)
     if (substr($0, 1, length(mark)) == mark) {
+        if (substr($0, length(mark) + 1, 1) == "#") { here = substr($0, length(mark) + 2) + 0; next }
         split(substr($0, length(mark) + 1), head, "\001")
         file = head[1]
         base = bytewise ? head[2] : 0
@@ -341,12 +346,9 @@ share() {
         }'
 }
 
-options='-E'
-for option in -a -b; do
-    if printf 'a\n' | grep "$option" a >/dev/null 2>&1; then options="$options $option"; fi
-done
-bytewise=1
-case $options in *-b*) ;; *) options="$options -n" bytewise='' ;; esac
+text='' place=-n bytewise=''
+if printf 'a\n' | grep -a a >/dev/null 2>&1; then text=-a; fi
+if printf 'a\n' | grep -b a >/dev/null 2>&1; then place=-b bytewise=1; fi
 deadline=$(($(date +%s) + seconds))
 
 # mark NAME BASE: what follows is that file's, from that byte on. A log that writes such marks fools only itself.
@@ -381,17 +383,26 @@ stream() {
     done
 }
 
-# The lines that any rule knows. A disk that hangs must not keep the judge waiting.
-# shellcheck disable=SC2086  # several words
+# The lines that any rule knows, each below its offset. A disk that hangs must not keep the judge waiting: when the time is
+# over, what was found by then is gone through.
 search() {
+    found_texts | sed "s/^\([0-9]*\):/$tl_mark#\1\\
+/" | grep ${text:+"$text"} -E -e "$wanted"
+}
+
+found_texts() {
     if timeout 1 true 2>/dev/null; then
-        timeout "$seconds" grep $options -e "$wanted"
+        timeout "$seconds" grep ${text:+"$text"} "$place" -F -e "$known"
     else
-        grep $options -e "$wanted"
+        grep ${text:+"$text"} "$place" -F -e "$known"
     fi
 }
 
 tl_mark=$(printf '\001%s\001' "$$")
+known=$(
+    printf '%s\n' "$tl_mark"
+    texts
+)
 wanted=$(
     patterns
     printf '^%s' "$tl_mark"

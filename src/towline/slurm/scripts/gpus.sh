@@ -30,4 +30,4 @@ tl_code=0
 while read -r tl_job tl_group tl_count _ <&3; do
     ask_nodes "$2" "$tl_job" "$tl_group" "$tl_count" || tl_code=$?
 done 3<./parts
-exit "$tl_code"
+(exit "$tl_code")

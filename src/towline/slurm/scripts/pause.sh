@@ -53,4 +53,4 @@ pause) pause "$tl_dir" "$@" ;;
 esac
 tl_code=$?
 refuse_if_cancelled "$3"
-exit "$tl_code"
+(exit "$tl_code")

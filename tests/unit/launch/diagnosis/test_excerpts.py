@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tests.unit.launch.diagnosis.excerpts import Excerpt, excerpts
+from towline.launch.diagnosis.rules import fixed_texts
 from towline.launch.diagnosis.verdict import hits_of, judge
 from towline.models.diagnosis import Diagnosis
 
-FEWEST = 1759
+FEWEST = 1943
 RIGHT = 0.98
 
 
@@ -32,3 +33,9 @@ def test_no_user_error_is_called_worth_a_retry() -> None:
 
 def test_no_node_is_blamed_that_is_not_at_fault() -> None:
     assert [(each.name, found.node) for each, found in FOUND if found.blames and found.node != each.blames] == []
+
+
+def test_every_line_that_a_rule_knows_has_a_text_that_the_search_looks_for() -> None:
+    texts = fixed_texts()
+    lines = {hit.text for each in excerpts() for name, text in each.logs.items() for hit in hits_of(name, text)}
+    assert [line for line in lines if not any(text in line for text in texts)] == []

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 
 from harness.diagnosis import COMPILED, Source, compiled, sources
-from towline.launch.diagnosis.rules import by_name, job_rules, parse_rules, rules
+from harness.fixed_text import fixed_texts
+from towline.launch.diagnosis.rules import FIXED_TEXTS, by_name, job_rules, parse_rules, rules
 from towline.launch.diagnosis.verdict import rule_of
 
 SOURCES = sources()
@@ -77,10 +78,42 @@ def test_a_rule_says_what_happened_and_what_to_do(source: Source) -> None:
 
 def test_a_job_takes_the_rules_along_without_the_words_for_people() -> None:
     lines = job_rules().decode().splitlines()
-    assert [line.split("\t")[0] for line in lines] == [rule.name for rule in rules()]
-    assert len(job_rules()) < 78_000
+    assert [line.split("\t")[0] for line in lines] == [*(rule.name for rule in rules()), FIXED_TEXTS]
+    assert len(job_rules()) < 96_000
 
 
 def test_a_line_that_is_no_rule_is_told() -> None:
     with pytest.raises(ValueError, match="rule x: 'usr'"):
         parse_rules("x\tusr\tlog\tno\tno\town\ta\tb\tc\n")
+
+
+@pytest.mark.parametrize(
+    "source", [each for each in SOURCES if each.rule.where in ("log", "quote")], ids=lambda each: each.rule.name
+)
+def test_each_line_that_a_rule_knows_has_one_of_its_fixed_texts(source: Source) -> None:
+    needed = fixed_texts(source.rule.pattern)
+    for line in source.examples:
+        assert any(text in line for text in needed), line
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("No such file", {"No such file"}),
+        ("^[Nn]o [Ss]uch$", {"No Such", "No such", "no Such", "no such"}),
+        ("a (cat|dog)s? here", {"a cat here", "a cats here", "a dog here", "a dogs here"}),
+        ("lost( contact)*: x+y", {"lost"}),
+        ("(long words.*|other words)[0-9]+z", {"long words", "other words"}),
+        (r"ab\.c[.]d[^x]efghijkl", {"efghijkl"}),
+        ("(a|b|.*)c+defg", {"cdefg"}),
+        ("long text|[A-Z]+ short", {"long text", " short"}),
+    ],
+)
+def test_fixed_texts(pattern: str, needed: set[str]) -> None:
+    assert fixed_texts(pattern) == needed
+
+
+@pytest.mark.parametrize("pattern", ["[a-z]*", "abc|.*", "(abc)?", "(abc)*[0-9]"])
+def test_a_pattern_without_fixed_texts_is_refused(pattern: str) -> None:
+    with pytest.raises(ValueError, match="need no text"):
+        fixed_texts(pattern)

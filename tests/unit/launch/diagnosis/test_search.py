@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import random
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -206,3 +208,12 @@ def test_a_text_that_only_tells_of_faults_ends_with_its_file(place: Place) -> No
 def test_only_the_named_files_are_read(place: Place) -> None:
     place.write({"main-1.err": "KeyError: 1\n", "main-2.err": "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off\n"})
     assert verdict_of(place.search(Facts(), "main-1.err", "main-1.out", "task-1"))[0] == "user"
+
+
+def test_text_in_which_no_line_is_like_another_does_not_use_up_the_time(place: Place) -> None:
+    noise = random.Random(1).randbytes(4_000_000)
+    logs = {"rank-0.out": base64.encodebytes(noise), "rank-1.out": noise, "rank-2.err": b"KeyError: 'x'\n"}
+    place.write(logs)
+    verdict = place.search(Facts(), *logs)[-1]
+    assert verdict[1] == "user"
+    assert verdict[7] == "rank-2.err"
