@@ -92,7 +92,7 @@ def why(towline: Terminal, job: str) -> dict[str, Any]:
         ("python", "user", "no", "node2"),
         ("xid", "node", "yes", "node2"),
         ("hook", "node", "yes", "node2"),
-        ("launch", "filesystem", "no", ""),
+        ("launch", "user", "no", ""),
         ("crash", "node", "yes", "node4"),
         ("time", "time", "resume", ""),
         ("preempted", "preempted", "yes", ""),
