@@ -78,8 +78,10 @@ def test_down_leaves_nothing_and_twice_is_no_error(lab: Lab, machine_without: di
     assert machine_without["profile"] is False
     assert "login1" not in str(machine_without["hosts"])
     lab.up()
-    job = ["sbatch", "--output=/dev/null", "--wrap", "sleep 600"]
-    lab.run_on("login1", job, user="alice", check=True)
+    job = ["sbatch", "--parsable", "--output=/dev/null", "--wrap", "sleep 600"]
+    number = lab.run_on("login1", job, user="alice", check=True).stdout.strip()
+    suspend = f"until scontrol suspend {number}; do sleep 0.2; done"
+    lab.run_on("ctl", ["sh", "-c", suspend], check=True, timeout=60)  # frozen, it does not die by itself
     during = machine(lab)
     assert during != machine_without
     lab.down()

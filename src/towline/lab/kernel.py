@@ -38,6 +38,14 @@ def stop_gpus(_layout: Layout) -> None:
         path.unlink(missing_ok=True)
 
 
+def thaw() -> None:
+    """Let go of what Slurm has suspended: a frozen process does not even die of SIGKILL (cgroups(7), freezer)."""
+    for node in NODES:
+        for state in (_CGROUPS / "freezer" / f"slurm_{node.name}").rglob("freezer.state"):
+            with contextlib.suppress(OSError):
+                state.write_text("THAWED")
+
+
 def stop_cgroups(_layout: Layout) -> None:
     """Remove the groups that Slurm's daemons made for the lab's nodes; the processes in them are gone by now."""
     names = [f"slurm_{node.name}" for node in NODES]

@@ -65,6 +65,7 @@ def _start_hosts(layout: Layout) -> None:
 
 
 def _stop_hosts(layout: Layout) -> None:
+    kernel.thaw()
     namespaces.halt(layout, HOSTS)
     namespaces.halt_strays(layout)
 
