@@ -34,9 +34,10 @@ mkdir -p /run/lock /run/sshd
 here=$PWD
 mount --rbind "$folder/dev" /dev
 mount --bind "$folder/tmp" /tmp
+mount --bind "$folder/root" /root
 if [ ! -e "$here/harness/apart" ]; then
     mkdir -p "$here"
-    mount --bind /proc/self/fd/9 "$here"
+    mount --no-canonicalize --bind /proc/self/fd/9 "$here"
 fi
 exec 9<&-
 mount -t proc proc /proc

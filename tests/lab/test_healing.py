@@ -53,6 +53,7 @@ def test_a_paused_job_waits_and_goes_on_where_it_was(towline: Terminal) -> None:
     towline.until(job, lambda _: "begun" in towline("logs", job).out)
     with towline.start("pause", job) as other:
         assert towline("pause", job).code == 0
+        other.communicate(timeout=60)
     assert other.returncode == 0
     towline.until(job, lambda each: each["state"] == "pending")
     assert [towline("resume", job).code for _ in range(2)] == [0, 0]
@@ -85,6 +86,7 @@ def test_a_cancel_beside_a_pause_is_final(towline: Terminal, lab: Lab) -> None:
     slurm_id = towline.until(job, lambda each: each["state"] == "running")["attempts"][0]["slurm_id"]
     with towline.start("pause", job) as pausing:
         assert towline("cancel", job).code == 0
+        pausing.communicate(timeout=60)
     assert pausing.returncode in (0, 64)
     assert towline.job(job)["state"] == "cancelled"
     assert as_alice(lab, f"squeue --noheader --jobs={slurm_id} 2>&1 || true") in ("", GONE)
