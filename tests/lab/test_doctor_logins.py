@@ -41,6 +41,7 @@ def clinic(lab: Lab, tmp_path: Path) -> Iterator[Clinic]:
 def ssh_config() -> Iterator[Path]:
     """The person's ~/.ssh/config, which is as before afterwards."""
     path = HOME / ".ssh" / "config"
+    path.parent.mkdir(mode=0o700, exist_ok=True)
     before = path.read_bytes() if path.exists() else None
     yield path
     if before is None:
