@@ -89,6 +89,16 @@ def test_an_echo_in_another_role_is_not_blamed(allocation: Allocation) -> None:
     assert allocation.end() == EndRecord("failed", 4, 0, "exit", "cause")
 
 
+def test_ranks_are_told_from_those_of_a_role_that_was_ended_later(allocation: Allocation) -> None:
+    """Each role has a rank 0, and the node of one is blamed and left out."""
+    lost = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
+    place(allocation, role("actor", WAIT), role("learner", f"echo '{lost}' >&2; exit 1"))
+    allocation.run()
+    assert allocation.end().role == "learner"
+    facts = (allocation.attempt(1) / "facts").read_text().splitlines()
+    assert [line for line in facts if line.startswith("on ")] == ["on 0 node6"]
+
+
 def test_a_service_is_ended_when_the_others_are_done(allocation: Allocation) -> None:
     place(allocation, role("ctl", WAIT, service=True), role("work", "echo done", nodes=2))
     assert allocation.run() == 0

@@ -298,4 +298,6 @@ judge_roles() {
         blame "${tl_starting:-}"
     fi
     tl_srun_code=''
+    # What is asked about ranks from here on is about those of the role that failed; others may have ended since.
+    if [ -n "$tl_job_role" ]; then load_role "$tl_job_role"; else tl_exits=$tl_own_dir/exit; fi
 }
