@@ -23,8 +23,6 @@ _MENTIONS = {
     **dict.fromkeys(set(FAULT_CLASSES) - {"user", "memory"}, '[^"]'),
     "ambiguous": "[^\"']",
 }
-_FOLLOWED = ("others-wait", "words-of-slurm")
-"""Harmless lines that `search.sh` follows an error by."""
 _BLAME = {True: "yes", False: "no", "alone": "alone", "uneven": "uneven"}
 _DEFAULTS: dict[str, Any] = {
     "where": "log",
@@ -75,7 +73,7 @@ def compiled() -> str:
 
 def _is_looked_for(table: dict[str, Any]) -> bool:
     """Whether `search.sh` looks for it: a harmless line is of no interest unless it says something of others."""
-    telling = table["class"] != "harmless" or table["strength"] in ("covers", "place") or table["name"] in _FOLLOWED
+    telling = table["class"] != "harmless" or table["strength"] in ("covers", "place", "follows")
     return table["where"] == "quote" or (table["where"] == "log" and telling)
 
 

@@ -14,9 +14,10 @@ Where = Literal["log", "last", "quote", "slurm", "end"]
 """What a rule looks at: the lines of logs, a log's last line, where a text that only tells of things begins (`covers`)
 or ends, or facts."""
 Blame = Literal["yes", "no", "alone", "uneven"]
-Strength = Literal["first", "own", "general", "covers", "place", "with"]
+Strength = Literal["first", "own", "general", "covers", "place", "follows", "with"]
 """Which of several rules knows a line: `first` before `own`, `general` where no other does. A harmless line that
-`covers` takes the next line of a general rule with it; one that says the `place` of ranks is kept for that; a rule
+`covers` takes the next line of a general rule with it; one that says the `place` of ranks is kept for that, and
+one that `follows` an error shows, as such a place does, that its program did nothing more; a rule
 `with:NAME` counts only when the rule of that name has a line, too."""
 
 

@@ -41,7 +41,7 @@ texts() {
 patterns() {
     awk -F '\t' '
         BEGIN { begin = "(^|\r|\033\\[[0-9;]*m)" }
-        $3 == "quote" || $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place" || $1 ~ /^(others-wait|words-of-slurm)$/) {
+        $3 == "quote" || $3 == "log" && ($2 != "harmless" || $6 == "covers" || $6 == "place" || $6 == "follows") {
             pattern = $7
             if (substr(pattern, 1, 1) == "^") pattern = begin substr(pattern, 2)
             gsub(/\(\^\|/, "(^|\r|\033\\[[0-9;]*m|", pattern)
@@ -58,7 +58,7 @@ judge() {
         {
             turn = 2
             if ($6 == "first") turn = 1
-            if ($6 == "general" || $6 == "place") turn = 3
+            if ($6 == "general" || $6 == "place" || $6 == "follows") turn = 3
             needs = ""
             if ($6 ~ /^with:/) needs = substr($6, 6)
             printf "BEGIN{name[%d]=\"%s\";class[%d]=\"%s\";retry[%d]=\"%s\";blame[%d]=\"%s\";strength[%d]=\"%s\";needs[%d]=\"%s\"}\n", \
@@ -198,7 +198,7 @@ function take(file, offset, s, rule) {
 # The error that a log ends with: what follows without a gap, but for an empty line, are echoes and words of
 # Slurm and the launcher; the program itself did nothing more. After the end of the time nothing is a cause.
 function follow(file, offset, s, bytes) {
-    if (!known_as || class[known_as] == "harmless" && name[known_as] !~ /^(others-wait|task-ended|words-of-slurm)$/) return
+    if (!known_as || class[known_as] == "harmless" && strength[known_as] !~ /^(place|follows)$/) return
     if (file != run_file || offset > run_end + 1 || offset < run_end) words = 0
     run_file = file
     run_end = offset + bytes + 1

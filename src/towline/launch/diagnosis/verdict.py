@@ -14,8 +14,8 @@ ELSEWHERE = "elsewhere"
 COVERED = 6000
 """Bytes behind a line that covers an exception in which that one has to stand, and that a text told has at most."""
 
-NO_WORK = ("others-wait", "task-ended", "words-of-slurm")
-"""Harmless rules whose lines do not show that the program went on."""
+_NO_WORK: tuple[Strength, ...] = ("place", "follows")
+"""Strengths of harmless rules whose lines do not show that the program went on."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Hit:
     offset: int | None = None
 
 
-_TURNS: Mapping[Strength, int] = {"first": 0, "own": 1, "with": 1, "covers": 1, "general": 2, "place": 2}
+_TURNS: Mapping[Strength, int] = {"first": 0, "own": 1, "with": 1, "covers": 1, "general": 2, "place": 2, "follows": 2}
 
 
 def rule_of(text: str, where: str = "log") -> Rule | None:
@@ -126,7 +126,7 @@ def hits_of(file: str, text: str) -> Iterator[Hit]:
     for line in text.split("\n"):
         rule, border = rule_of(line), rule_of(line, "quote")
         size = len(line.encode("utf-8", "surrogateescape"))
-        if rule and (rule.kind or rule.name in NO_WORK):
+        if rule and (rule.kind or rule.strength in _NO_WORK):
             words.follow(offset, size)
             over = over or rule.kind == "time"
         if not (rule and not rule.kind and rule.strength == "first"):
