@@ -94,7 +94,9 @@ def test_ranks_are_told_from_those_of_a_role_that_was_ended_later(allocation: Al
     lost = "NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus."
     place(allocation, role("actor", WAIT), role("learner", f"echo '{lost}' >&2; exit 1"))
     allocation.run()
-    assert allocation.end().role == "learner"
+    end = allocation.end()
+    assert end is not None
+    assert end.role == "learner"
     facts = (allocation.attempt(1) / "facts").read_text().splitlines()
     assert [line for line in facts if line.startswith("on ")] == ["on 0 node6"]
 
