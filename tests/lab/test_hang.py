@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,13 @@ from tests.lab.faulty import as_alice, fault
 from tests.lab.terminal import Terminal
 from towline.lab import Lab
 
-HANGS = '[ "$TOWLINE_ATTEMPT" -gt 1 ] || exec python3 -c "import time; time.sleep(300)"; echo on'
+HANGS = """\
+[ "$TOWLINE_ATTEMPT" -gt 1 ] || PATH=$PATH:/opt/tools exec python3 -c '
+import time
+def stands_still():
+    time.sleep(300)
+stands_still()'
+echo on"""
 COUNTS = "for i in $(seq 22); do sleep 1; done"
 SAVES = 'for i in $(seq 18); do echo $i >>"$TOWLINE_RESULTS_DIR/model.part"; sleep 1; done'
 
@@ -25,8 +34,18 @@ def control(lab: Lab, word: str, slurm_id: str) -> None:
     lab.run_on("login1", ["scontrol", word, slurm_id], check=True)
 
 
+@pytest.fixture
+def tools(lab: Lab) -> Iterator[str]:
+    """A folder of the cluster with py-spy."""
+    folder = f"/lustre/alice/labtest-tools-{secrets.token_hex(4)}"
+    program = str(Path(sys.executable).with_name("py-spy"))
+    lab.run_on("login1", ["install", "-D", "-m", "755", program, f"{folder}/py-spy"], check=True)
+    yield folder
+    lab.run_on("login1", ["rm", "-r", folder], check=True)
+
+
 def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left_alone(
-    towline: Terminal, lab: Lab
+    towline: Terminal, lab: Lab, tools: str
 ) -> None:
     """One test for all, for each of them takes as long as the limit."""
     watched = ("--hang-after", "10s", "--cpus-per-task", "1", "--memory", "500M")
@@ -36,7 +55,9 @@ def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left
     as_alice(lab, f"for i in $(seq 200); do [ ! -d '{attempt}/use' ] || exit 0; sleep 0.2; done; exit 1")
     control(lab, "suspend", as_alice(lab, f"cat '{attempt}/submit'"))
     with fault(lab, "gpu-busy", "node3"):
-        hung = towline.submit("--name", "hung", "--nodes", "2", "--exclude", "node3", *watched, "--", "sh", "-c", HANGS)
+        image = ("--image", "/lustre/images/python.sqsh", "--mount", f"{tools}:/opt/tools")
+        size = ("--nodes", "2", "--exclude", "node3")
+        hung = towline.submit("--name", "hung", *image, *size, *watched, "--", "sh", "-c", HANGS)
         saves = towline.submit("--name", "saves", *watched, "--", "sh", "-c", SAVES)
         busy = towline.submit("--gpus", "1", "--nodelist", "node3", *watched, "--", "sleep", "25")
         assert [towline("wait", job).code for job in (hung, saves, busy)] == [0, 0, 0]
@@ -53,3 +74,5 @@ def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left
     nodes = lab.run_on("login1", ["scontrol", "show", "hostnames", first["nodes"]], check=True).stdout.split()
     assert said.split()[:3] == ["log", *nodes]
     assert said.count("most recent call first") == 2
+    for node in nodes:
+        assert "stands_still (<string>:4)" in as_alice(lab, f"cat '{stacks}/{node}'"), "py-spy was not asked"

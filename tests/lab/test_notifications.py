@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
+import os
+import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +18,7 @@ import pytest
 
 from tests.lab.faulty import as_alice
 from tests.lab.terminal import Terminal
+from towline.engine.notifying.outbox import AGAIN
 from towline.lab import Lab
 from towline.lab.process import until
 
@@ -23,7 +28,7 @@ class Hook:
 
     def __init__(self) -> None:
         self.heard: list[dict[str, Any]] = []
-        self.refused = 0
+        self.asked = self.refused = 0
         self.away = False
         self.released = threading.Event()
         self.released.set()
@@ -32,6 +37,7 @@ class Hook:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                hook.asked += 1
                 hook.released.wait(60)
                 if hook.away:
                     hook.refused += 1
@@ -81,6 +87,37 @@ def test_an_end_is_told_once_however_many_watch_and_none_of_them_waits(towline: 
     assert "exit code 3" in hook.heard[0]["message"]
     assert hook.heard[0]["type"] == "failure"
     assert b"127.0.0.1" not in (towline.state / "store.db").read_bytes()
+
+
+def test_what_a_killed_process_may_have_told_is_told_again_and_the_rest_once(towline: Terminal, hook: Hook) -> None:
+    """`kill -9` between the claim of a message and its answer: nobody knows whether it went out."""
+    hook.released.clear()
+    first = towline.submit("--name", "first", "--", "true")
+    assert towline("wait", first).code == 0
+    until(lambda: hook.asked > 0, 60, "the message")
+    os.kill(sender(towline.state), signal.SIGKILL)
+    until(lambda: not sender(towline.state), 20, "the end of the process")
+    second = towline.submit("--name", "second", "--", "true")
+    assert towline("wait", second).code == 0  # starts another one, which leaves the claim to time
+    hook.released.set()
+    with sqlite3.connect(towline.state / "store.db") as db:
+        db.execute("UPDATE notices SET due = 0 WHERE state = 'sending'")
+    until(lambda: hook.titles[-1:] == ["second succeeded (lab)"], 60, "the messages")
+    again = [AGAIN in each["message"] for each in hook.heard if each["title"] == "first succeeded (lab)"]
+    assert again == [False, True]
+    assert hook.titles.count("second succeeded (lab)") == 1
+
+
+def sender(state: Path) -> int:
+    """The process that sends from a state directory; 0 when there is none."""
+    for each in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (each / "cmdline").read_bytes().split(b"\0")
+            if b"towline.engine.notifying.sending" in words and any(
+                (each / "fd" / name).readlink() == state / "notify.lock" for name in os.listdir(each / "fd")
+            ):
+                return int(each.name)
+    return 0
 
 
 def test_what_could_not_be_told_is_told_later_and_in_order(towline: Terminal, hook: Hook) -> None:

@@ -57,6 +57,26 @@ def test_calls_that_py_spy_cannot_show_are_shown_by_gdb(allocation: Allocation) 
     assert "backtrace" in stacks
 
 
+@pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)
+def test_calls_are_asked_for_in_the_container_and_else_on_the_node(allocation: Allocation) -> None:
+    """Images bring py-spy, nodes hardly ever have it."""
+    with_tool(allocation, "py-spy", 'echo "on the node $3"')
+    only_python = """[ "$(cat "/proc/$3/comm")" = python3 ] && echo within"""
+    inner = f"""\
+mount -t tmpfs none '{allocation.tools}' && mkdir '{allocation.tools}/own' && cd '{allocation.tools}/own' || exit
+printf '%s\\n' '#!/bin/sh' '{only_python}' >py-spy && chmod +x py-spy && cp py-spy gdb && PATH=$PWD:$PATH
+exec sh -c 'python3 -c "import time; time.sleep(300)"; exit 3'
+"""
+    script = allocation.tools.parent / "inner"
+    script.write_text(inner)
+    placed(allocation, f"unshare --user --map-root-user --mount sh '{script}'").run(SLURMD_NODENAME="node5")
+    stacks = (allocation.attempt(1) / "stacks" / "node5").read_text()
+    told = {each.split("Name:\t")[1].split("\n")[0]: each for each in stacks.split("\n== ")[1:] if "Name:" in each}
+    assert "\nwithin\n" in told["python3"]
+    assert "on the node" not in told["python3"]
+    assert "on the node" in told["sh"]
+
+
 @pytest.mark.parametrize("allocation", SHELLS[:1], indirect=True)  # these take their time, so one shell each
 def test_it_is_given_up_after_three_starts_without_progress(allocation: Allocation) -> None:
     placed(allocation, PYTHON)

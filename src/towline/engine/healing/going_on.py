@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 
 from towline.engine.healing.bad_nodes import bad_nodes
 from towline.engine.healing.due import Due, is_held, is_settling, next_due, was_put_back
@@ -16,9 +17,11 @@ from towline.models.event import EventKind
 from towline.models.ids import attempt_token
 from towline.models.job import Attempt, JobRecord, JobState
 from towline.models.spec import JobSpec
+from towline.models.values import Json
 from towline.remote.base import Ending
 from towline.slurm.calls import Submission, again_call, pause_call, release_call
 from towline.slurm.parse import SlurmId
+from towline.slurm.reasons import explain_reason
 from towline.slurm.refusals import RefusalKind
 from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission
 
@@ -30,6 +33,7 @@ _CAUSES = {
     "infrastructure": "the cluster failed it",
     "paused": "it was paused",
 }
+_HELD_BY_USER = "JobHeldUser"
 
 
 async def go_on(
@@ -48,6 +52,8 @@ async def go_on(
         return await _released(session, after)
     if was_put_back(before, after, evidence):
         return await _held_when_spent(session, after)
+    if why := why_held(session, after):
+        return dataclasses.replace(after, note=f"{why} {explain_reason(after.last.reason).way_out}")
     if not after.state.ended or after.state is JobState.SUCCEEDED:
         return after
     spec = session.store.spec(after.id)
@@ -171,12 +177,28 @@ async def _held_when_spent(session: Session, record: JobRecord) -> JobRecord:
         return record
     if outcome.ending is not Ending.DONE or outcome.exit_code:
         return record
-    session.store.tell(record, EventKind.HEALING, {"action": "held", "cause": "node", "exclude": ""})
-    note = f"Slurm put it back more than {retries} times, for its nodes did not start; it is held now"
-    return dataclasses.replace(record, note=note)
+    details: dict[str, Json] = {"action": "held", "cause": "node", "exclude": "", "submitted": record.last.submitted}
+    session.store.tell(record, EventKind.HEALING, details)
+    return dataclasses.replace(record, note=_never_started(retries))
+
+
+def why_held(session: Session, record: JobRecord) -> str:
+    """Why a job is held that this program holds itself; empty for any other. Slurm says of both that its user does."""
+    if record.state is not JobState.PENDING or record.last.reason != _HELD_BY_USER:
+        return ""
+    at = [each.get("submitted") for each in _healed(session, record, "held")]
+    return _never_started(session.store.spec(record.id).retries) if record.last.submitted in at else ""
+
+
+def _never_started(retries: int) -> str:
+    return f"Its nodes did not start, and Slurm put it back more than {retries} times: Towline holds it."
 
 
 def _count(session: Session, record: JobRecord, action: str) -> int:
     """How often something was done for a job, by whichever process of this store."""
+    return len(_healed(session, record, action))
+
+
+def _healed(session: Session, record: JobRecord, action: str) -> list[Mapping[str, Json]]:
     told = session.store.events(session.profile.name, jobs=[record.id], limit=10_000)
-    return sum(each.kind is EventKind.HEALING and each.details.get("action") == action for each in told)
+    return [each.details for each in told if each.kind is EventKind.HEALING and each.details.get("action") == action]

@@ -2,7 +2,7 @@
 # Runs once on each node of a job that hangs: stacks DIRECTORY, the attempt's.
 #
 # Writes DIRECTORY/stacks/<node>: of every process of the ranks there, what the kernel says of it and of its threads (proc(5)),
-# and its stack, where py-spy or gdb is there to ask. Programs that catch USR1 are sent it, and then those that catch ABRT
+# and its stack, where py-spy or gdb is there to ask, in its container or on the node. Programs that catch USR1 are sent it, and then those that catch ABRT
 # (Python with PYTHONFAULTHANDLER=1): they write their stacks to their own stderr, which is the log.
 set -u
 umask 077
@@ -46,13 +46,21 @@ show() {
     show_calls "$1"
 }
 
-# show_calls PID: py-spy knows Python only, and it may not be there or not be allowed.
+# show_calls PID: asked in the container first, which has the tools of whoever made its image. As root of its user namespace one
+# may look, besides, where a user of the node may not (ptrace_scope of Yama).
 show_calls() {
-    if command -v py-spy >/dev/null; then
-        ! timeout 20 py-spy dump --pid "$1" || return 0
+    if [ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]; then
+        tl_path=$(tr '\000' '\n' <"/proc/$1/environ" | sed -n 's/^PATH=//p' | head -n 1)
+        ! timeout 20 nsenter --target "$1" --user --mount --preserve-credentials /bin/sh -c "$tl_ask" ask "$1" "$tl_path" || return 0
     fi
-    ! command -v gdb >/dev/null || timeout 20 gdb -batch -p "$1" -ex 'thread apply all backtrace' </dev/null
+    timeout 20 /bin/sh -c "$tl_ask" ask "$1" "$PATH"
 }
+
+# Asks process $1 for its stack, with what is in the folders $2: py-spy knows Python only, and it may not be allowed.
+# shellcheck disable=SC2016  # that shell's
+tl_ask='PATH=$2:$PATH
+! command -v py-spy >/dev/null || ! py-spy dump --pid "$1" || exit 0
+command -v gdb >/dev/null && exec gdb -batch -p "$1" -ex "thread apply all backtrace" </dev/null'
 
 # catches PID BIT: whether the process has a handler for that signal; bit 0 is signal 1.
 catches() {

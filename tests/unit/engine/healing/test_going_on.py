@@ -8,12 +8,12 @@ from pathlib import Path
 
 from tests.unit.engine.records import SPEC, record
 from tests.unit.engine.simulated import PROFILE
-from towline.engine.healing.going_on import go_on
+from towline.engine.healing.going_on import go_on, why_held
 from towline.engine.session import Session
 from towline.engine.store import Store
 from towline.engine.watching.verdict import Evidence, blocked_for_ever
 from towline.models.errors import Unreachable
-from towline.models.job import Attempt, JobState
+from towline.models.job import Attempt, JobRecord, JobState
 from towline.remote.base import Ending, Operation, Outcome
 from towline.remote.memory import InMemory
 from towline.slurm.poll import AttemptFiles
@@ -66,4 +66,25 @@ def test_a_job_that_slurm_puts_back_again_and_again_is_held_when_its_budget_is_s
     assert asked == ["pause", "pause"]  # the second is the second process that saw the same
     assert notes[0] == notes[2] == ""
     assert "more than 1 times" in notes[1]
+    session.store.close()
+
+
+def test_who_holds_a_job_whose_nodes_never_start_is_said_as_long_as_it_is_held(tmp_path: Path) -> None:
+    """Slurm calls it held by its user, who did nothing."""
+    session = Session(PROFILE, InMemory(released), Store(tmp_path))
+    seen = Evidence(AttemptFiles(present=True))
+    first, again, held, later = (
+        record(state=JobState.PENDING, attempts=(Attempt(slurm_id="7", submitted=at, reason=reason),))
+        for at, reason in ((10, ""), (40, "BeginTime"), (40, "JobHeldUser"), (90, "JobHeldUser"))
+    )
+    session.store.intend(first, SPEC.model_copy(update={"retries": 0}))
+
+    def note(before: JobRecord, after: JobRecord) -> str:
+        return asyncio.run(go_on(session, before, after, seen, None)).note
+
+    assert note(held, held) == ""
+    assert "more than 0 times" in note(first, again)
+    said = "Its nodes did not start, and Slurm put it back more than 0 times: Towline holds it."
+    assert note(again, held) == note(held, held) == f"{said} Let it go on with `towline resume`, or cancel it."
+    assert (why_held(session, held), why_held(session, later)) == (said, "")
     session.store.close()
