@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from towline.models.errors import OutcomeUnknown, RemoteFault, TowlineError, Unreachable, WaitTimedOut
 from towline.remote.base import Ending, Outcome
 
+_AGAIN = "Run the command again; it picks up what is there."
+
 
 def expect_done(outcome: Outcome, doing: str, errors: Mapping[int, TowlineError] | None = None) -> bytes:
     """The script's stdout, when it ran to its end with exit code 0.
@@ -28,8 +30,13 @@ def expect_done(outcome: Outcome, doing: str, errors: Mapping[int, TowlineError]
     return outcome.stdout
 
 
-def check_ending(outcome: Outcome, doing: str) -> None:
+def check_ending(outcome: Outcome, doing: str, *, when_lost: str = _AGAIN) -> None:
     """Return when the script ran to its end, whatever its exit code.
+
+    Args:
+        outcome: what came back.
+        doing: what was being done, to follow "while".
+        when_lost: what to do when the connection broke meanwhile.
 
     Raises:
         Unreachable, WaitTimedOut, OutcomeUnknown: as `expect_done` does.
@@ -46,7 +53,7 @@ def check_ending(outcome: Outcome, doing: str) -> None:
         raise OutcomeUnknown(
             f"the connection to {outcome.host or 'the login host'} broke while {doing}",
             why=outcome.detail,
-            fix="Run the command again; it picks up what is there.",
+            fix=when_lost,
         )
 
 

@@ -23,6 +23,7 @@ from towline.slurm.submission import ScriptExit, environment_error
 
 _SAFE = re.compile(r"[\w./ +@:=,%-]+")
 _LONGEST_GPUS = 60.0
+_WHEN_LOST = "It was told to end, and may have done a part of its work: look at that before you run it again."
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ async def run_inside(
     path = await _prepare(session, record, command, place)
     operation = Operation("inside", 'exec /bin/sh "$1"', (path,), timeout=None)
     outcome = await session.run(operation, sink=sink)
-    check_ending(outcome, "running a command inside the job")
+    check_ending(outcome, "running a command inside the job", when_lost=_WHEN_LOST)
     return Ran(outcome.exit_code or 0, outcome.stdout, outcome.stderr)
 
 
