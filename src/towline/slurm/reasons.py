@@ -28,6 +28,8 @@ class Reason:
     way_out: str = ""
 
 
+HELD_HERE = "held by Towline"
+"""Stands in place of `JobHeldUser` where this program holds a job and not its user."""
 _CANCEL_SMALLER = "Cancel it and submit it again with less, or to another partition."
 _RELEASE = "Let it go on with `towline resume`, or cancel it."
 _ASK_SITE = "Ask the site's support."
@@ -45,6 +47,7 @@ _TABLE: tuple[tuple[str, str, bool, str], ...] = (
         "Cancel it and submit it again without the dependency.",
     ),
     (r"JobHeldUser", "It is held by its user.", True, _RELEASE),
+    (HELD_HERE, "Its nodes did not start, and Slurm put it back again and again, so Towline holds it.", True, _RELEASE),
     (r"JobHeldAdmin", "It is held by the site.", True, "Ask the site's support, or cancel it."),
     (
         r"launch failed requeued held|user env retrieval failed requeued held",

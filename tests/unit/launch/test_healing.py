@@ -112,6 +112,19 @@ def test_faults_have_a_budget_and_every_bad_node_is_left_out(allocation: Allocat
     assert not (allocation.attempt(4) / "exit" / "0").exists()
 
 
+@pytest.mark.parametrize(("began", "cause"), [((1, 2), "ambiguous"), ((1,), "done")])
+def test_starts_whose_nodes_never_came_up_leave_the_job_its_own(
+    allocation: Allocation, began: tuple[int, ...], cause: str
+) -> None:
+    """Slurm puts a job back whose cloud node does not boot; once one boots, somebody wants it to run."""
+    allocation.place_text("echo worked", retries=1)
+    for number in began:
+        allocation.attempt(number).mkdir(exist_ok=True)
+        (allocation.attempt(number) / "start").write_text("time=1\n")
+    allocation.run(SLURM_RESTART_COUNT="2")
+    assert decided(allocation, 3).cause == cause
+
+
 def test_a_command_that_was_done_is_not_started_again_by_slurm(allocation: Allocation) -> None:
     """The node died before slurmctld had heard of the script's end, and Slurm put the job back into the queue."""
     allocation.place_text("echo worked").run()

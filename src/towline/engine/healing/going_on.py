@@ -21,7 +21,7 @@ from towline.models.values import Json
 from towline.remote.base import Ending
 from towline.slurm.calls import Submission, again_call, pause_call, release_call
 from towline.slurm.parse import SlurmId
-from towline.slurm.reasons import explain_reason
+from towline.slurm.reasons import HELD_HERE, explain_reason
 from towline.slurm.refusals import RefusalKind
 from towline.slurm.submission import ScriptExit, SubmitAnswer, parse_submission
 
@@ -33,7 +33,6 @@ _CAUSES = {
     "infrastructure": "the cluster failed it",
     "paused": "it was paused",
 }
-_HELD_BY_USER = "JobHeldUser"
 
 
 async def go_on(
@@ -52,8 +51,8 @@ async def go_on(
         return await _released(session, after)
     if was_put_back(before, after, evidence):
         return await _held_when_spent(session, after)
-    if why := why_held(session, after):
-        return dataclasses.replace(after, note=f"{why} {explain_reason(after.last.reason).way_out}")
+    if _holds(session, after):
+        return _held(after)
     if not after.state.ended or after.state is JobState.SUCCEEDED:
         return after
     spec = session.store.spec(after.id)
@@ -179,19 +178,22 @@ async def _held_when_spent(session: Session, record: JobRecord) -> JobRecord:
         return record
     details: dict[str, Json] = {"action": "held", "cause": "node", "exclude": "", "submitted": record.last.submitted}
     session.store.tell(record, EventKind.HEALING, details)
-    return dataclasses.replace(record, note=_never_started(retries))
+    return _held(record)
 
 
-def why_held(session: Session, record: JobRecord) -> str:
-    """Why a job is held that this program holds itself; empty for any other. Slurm says of both that its user does."""
-    if record.state is not JobState.PENDING or record.last.reason != _HELD_BY_USER:
-        return ""
-    at = [each.get("submitted") for each in _healed(session, record, "held")]
-    return _never_started(session.store.spec(record.id).retries) if record.last.submitted in at else ""
+def _holds(session: Session, record: JobRecord) -> bool:
+    """Whether this program holds the job itself; Slurm says of that, too, that its user does."""
+    if record.state is not JobState.PENDING or record.last.reason != "JobHeldUser":
+        return False
+    return any(each.get("submitted") == record.last.submitted for each in _healed(session, record, "held"))
 
 
-def _never_started(retries: int) -> str:
-    return f"Its nodes did not start, and Slurm put it back more than {retries} times: Towline holds it."
+def _held(record: JobRecord) -> JobRecord:
+    reason = explain_reason(HELD_HERE)
+    last = dataclasses.replace(record.last, reason=HELD_HERE)
+    return dataclasses.replace(
+        record, note=f"{reason.sentence} {reason.way_out}", attempts=(*record.attempts[:-1], last)
+    )
 
 
 def _count(session: Session, record: JobRecord, action: str) -> int:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 
-from towline.engine.healing.going_on import why_held
 from towline.engine.outcomes import check_ending
 from towline.engine.session import Session
 from towline.engine.watching import observation
@@ -50,5 +48,4 @@ async def waiting(session: Session, record: JobRecord) -> Waiting | None:
         for _, slurm_id, _ in seen.dependencies
         if (found := session.store.by_slurm_id(slurm_id, session.profile.name))
     }
-    found = explain(Case(record, session.store.spec(record.id), seen, site, jobs))
-    return dataclasses.replace(found, sentence=why_held(session, record) or found.sentence)
+    return explain(Case(record, session.store.spec(record.id), seen, site, jobs))

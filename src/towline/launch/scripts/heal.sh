@@ -216,10 +216,11 @@ sacct_peak() {
         sort -h | tail -n 1
 }
 
-# leave_if_spent: Slurm itself starts a job again without counting; the budget holds all the same.
+# leave_if_spent: Slurm itself starts a job again without counting; the budget holds all the same. Starts that never began cost no
+# node's time, and somebody may have let the job try again after them.
 leave_if_spent() {
     count_past "$TOWLINE_JOB_DIR" "$tl_number" "$tl_part"
-    [ "$tl_faults" -gt "$tl_heal_retries" ] || return 0
+    [ $((tl_faults - tl_unbegun)) -gt "$tl_heal_retries" ] || return 0
     tl_class=ambiguous tl_why="it was started again as often as allowed ($tl_heal_retries times)"
     say "$tl_why"
     decide failed spent 1

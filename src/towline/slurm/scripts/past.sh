@@ -37,13 +37,15 @@ newest_checkpoint() (
 )
 
 # count_past DIR NUMBER PART: sets how many new starts faults have cost before attempt NUMBER, how many ends in a row came
-# without progress, and which nodes were found bad. An attempt without a decision was ended by Slurm, or with its node.
+# without progress, and which nodes were found bad. An attempt without a decision was ended by Slurm, or with its node; of these
+# tl_unbegun never began: their nodes did not come up.
 count_past() {
-    tl_faults=0 tl_idle=0 tl_bad='' tl_each=1
+    tl_faults=0 tl_unbegun=0 tl_idle=0 tl_bad='' tl_each=1
     while [ "$tl_each" -lt "$2" ]; do
         tl_was=$1/attempts/$tl_each$3/decision
         tl_bad=$(joined "$tl_bad" "$(field nodes "$tl_was")")
         tl_moved=$(field progress "$tl_was")
+        [ -e "$tl_was" ] || [ -e "${tl_was%decision}start" ] || tl_unbegun=$((tl_unbegun + 1))
         tally "$(field class "$tl_was")/$tl_moved"
         tl_each=$((tl_each + 1))
     done
