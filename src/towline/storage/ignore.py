@@ -60,7 +60,7 @@ def _pattern(line: str, base: str) -> Pattern | None:
     admits = text.startswith("!")
     text = text.removeprefix("!") if admits else text
     folders = text.endswith("/")
-    text = text.rstrip("/")
+    text = text.removesuffix("/")  # of one slash; git matches nothing with what has more
     if not text:
         return None
     anchored = "/" in text

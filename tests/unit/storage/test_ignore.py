@@ -42,7 +42,7 @@ def assert_like_git(root: Path, text: str, place: str = ".gitignore") -> None:
     [
         *("a", "/a", "ab/", "a/", "*.py", "ab/*.py", "**/b.py", "ab/**", "**/c/**", "a**b", "ab/**/a", "/*", "*/"),
         *("*\n!*/\n!*.py", "*.py\n!b.py", "ab\n!ab/a", "ab/*\n!ab/c", "!a", "\\]", "[]]", "[!b].py", "[^b].py"),
-        *("[a-c]", "\\#", "#a", "a \\ ", " a", "\\ a", "a\\", "a\r", "[a", "", "/", "//", "**", "c/[-]x", "?b"),
+        *("[a-c]", "\\#", "#a", "a \\ ", " a", "\\ a", "a\\", "a\r", "[a", "", "/", "//", "c//", "**", "c/[-]x", "?b"),
     ],
 )
 def test_a_pattern_leaves_out_what_git_leaves_out(repository: Path, text: str) -> None:
