@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -111,6 +112,15 @@ def test_what_wants_to_leave_its_directory_is_refused_as_a_whole(tmp_path: Path,
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "b", "set.tar"]
 
 
+def goes_in_circles(path: Path) -> bool:
+    """Of such a link `realpath` may say anything."""
+    try:
+        path.stat()
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
 @settings(deadline=None, max_examples=200)
 @given(
     st.lists(
@@ -134,7 +144,7 @@ def test_nothing_that_is_extracted_leads_out(members: list[Member]) -> None:
             assert problem.kind == "names"  # noqa: PT017
         else:
             for path in target.rglob("*"):
-                assert os.path.realpath(path) == str(target) or os.path.realpath(path).startswith(f"{target}/")
+                assert goes_in_circles(path) or f"{os.path.realpath(path)}/".startswith(f"{target}/")
         assert {path.name for path in home.iterdir()} == {"in"}
         assert {path.name for path in (home / "in").iterdir()} <= {"set", "set.tar"}
 
