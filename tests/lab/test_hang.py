@@ -48,7 +48,7 @@ def test_a_hung_job_leaves_its_stacks_and_goes_on_while_those_that_work_are_left
     towline: Terminal, lab: Lab, tools: str
 ) -> None:
     """One test for all, for each of them takes as long as the limit."""
-    watched = ("--hang-after", "10s", "--cpus-per-task", "1", "--memory", "500M")
+    watched = ("--hang-after", "10s", "--cpus-per-task", "1")
     stopped = towline.submit("--gpus", "1", "--nodelist", "node2", *watched, "--", "sh", "-c", COUNTS)
     attempt = f"{towline.job(stopped)['directory']}/attempts/1"
     # Its GPU is watched in the second half of the time.

@@ -44,15 +44,6 @@ def _boot(play: Play) -> None:
     play.mend("boot-fail")
 
 
-@row("cloud nodes never boot: held when its retries are spent, let go on later", causes=("node",), clients="there")
-def _boot_loop(play: Play) -> None:
-    play.fault("boot-fail")
-    play.submit("--partition", "cloud", "--retries", "0", first=2)
-    until(lambda: "Towline holds it" in play.status()["note"], "it is held")
-    play.mend("boot-fail")
-    play.towline("resume", play.job["id"])
-
-
 @row("a prolog fails on a node", attempts=(1, 2))
 def _prolog(play: Play) -> None:
     play.fault("prolog-fail", "node1")

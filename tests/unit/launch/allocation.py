@@ -36,6 +36,8 @@ if os.environ["SLURM_EXPORT_ENV"] != "ALL":
 running, told, APPEND = {}, [], os.O_WRONLY | os.O_CREAT | os.O_APPEND
 def stop(number, frame):
     told.append(number)
+    if number == signal.SIGTERM:  # the real one has slurmctld end the step of its number
+        open(os.environ["TOWLINE_JOB_DIR"] + "/step-ended", "a").close()
     for pid in list(running):
         os.kill(pid, number)
 for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):

@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.launch.allocation import JOB_ID, Allocation
 from tests.unit.launch.test_ranks import wait_for
+from towline.lab.process import until
 from towline.launch.records import BY_CANCEL, Decision, decision_record
 from towline.models.spec import JobSpec
 
@@ -262,9 +263,30 @@ def test_nothing_is_started_when_somebody_else_did(allocation: Allocation) -> No
 def test_tasks_end_when_a_later_attempt_has_begun(allocation: Allocation) -> None:
     job = allocation.place_text('mkdir "$TOWLINE_JOB_DIR/attempts/2"; sleep 60; echo too late').start()
     job.wait(timeout=30)
+    until(lambda: (allocation.attempt(1) / "exit/0").exists(), 30, "the end of the task")
     assert "attempt 2 has begun" in allocation.err()
     assert allocation.out() == ""
     assert (decided(allocation).cause, decided(allocation).nodes) == ("node", "")
+
+
+@pytest.mark.parametrize("survives", [False, True], ids=["srun is ended without a word", "srun hears of no failure"])
+@pytest.mark.parametrize("on_term", ["exit 5", "exit 0"])
+def test_an_attempt_with_a_successor_does_not_have_its_step_ended(
+    allocation: Allocation, on_term: str, *, survives: bool
+) -> None:
+    """A job that Slurm has put back has the same ids, so that would end the successor's step."""
+    if survives:
+        srun = allocation.tools / "srun"
+        srun.rename(allocation.tools / "real-srun")
+        srun.write_text('#!/bin/sh\nreal-srun "$@" &\nwait\n')
+        srun.chmod(0o755)
+    command = f'trap "{on_term}" TERM; mkdir -p "$TOWLINE_JOB_DIR/attempts/2"; while :; do sleep 0.1; done'
+    allocation.place_text(command, nodes=2, tasks_per_node=2).start().wait(timeout=30)
+    exits = allocation.attempt(1) / "exit"
+    until(lambda: all((exits / str(rank)).exists() for rank in range(4)), 30, "the end of the ranks")
+    assert {(exits / str(rank)).read_text().split()[1] for rank in range(4)} == {"signal"}
+    assert not (allocation.directory / "step-ended").exists()
+    assert decided(allocation).cause == "node"
 
 
 def test_the_gpus_are_asked_for_before_the_command(allocation: Allocation) -> None:

@@ -223,6 +223,7 @@ leave_if_spent() {
     [ $((tl_faults - tl_unbegun)) -gt "$tl_heal_retries" ] || return 0
     tl_class=ambiguous tl_why="it was started again as often as allowed ($tl_heal_retries times)"
     say "$tl_why"
+    tl_evidence="attempt $((tl_number - 1)) left no end: its node failed, or Slurm ended it"
     decide failed spent 1
     note_decision
     note_end
@@ -242,9 +243,28 @@ leave_if_done() {
 
 # --- The next attempt ---
 
-# has_successor: somebody else has taken this attempt for dead, and was faster.
+# has_successor: somebody else has taken this attempt for dead, and was faster. The list is read for network file systems, which
+# remember for a while that a name was not there.
 has_successor() {
+    for _ in "$TOWLINE_JOB_DIR"/attempts/*; do :; done
     [ -d "$TOWLINE_JOB_DIR/attempts/$((tl_number + 1))$tl_part" ]
+}
+
+# watch_successor PID: ends a step's srun without a word once there is one. A job that Slurm has put back has the same ids, so what
+# the srun of a node that was cut off asks for (its tasks end, or another node is lost: to end its step) would end the new one.
+# srun knows nothing of VTALRM; after KILL the shell would write `Killed` into the log, as after the kernel ran out of memory.
+watch_successor() {
+    (
+        until has_successor; do sleep 2; done
+        kill -s VTALRM "$1"
+    ) >/dev/null 2>&1 </dev/null &
+    tl_successor_watch=$!
+}
+
+stop_successor_watch() {
+    kill "$tl_successor_watch" 2>/dev/null
+    wait "$tl_successor_watch" 2>/dev/null
+    [ "$tl_srun_code" != 154 ] || tl_srun_code=$tl_by_signal
 }
 
 start_next() {

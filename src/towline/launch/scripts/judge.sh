@@ -101,6 +101,8 @@ judge() {
     read_exits
     if [ -n "$tl_stopped" ] && { [ "$tl_obeyed" -gt 0 ] || ! all_succeeded; }; then
         judge_stopped
+    elif [ "$tl_obeyed" -gt 0 ] && has_successor; then
+        judge_step
     elif all_succeeded && ! { [ -n "$tl_heal_checkpoints$tl_heal_exit_code" ] && was_warned; }; then
         decide 'done' '' 0
     elif is_hung; then

@@ -58,13 +58,15 @@ only_node() {
 
 # --- Running something on each ---
 
-# on_nodes WORD SECONDS SCRIPT…: runs a script of the job's once on each node of a group, beside what runs there.
+# on_nodes WORD SECONDS SCRIPT…: runs a script of the job's once on each node of a group, beside what runs there. It asks for no
+# memory: the ranks have all of the job's, and --overlap does not share that (seen on 22.05).
 on_nodes() (
     tl_group=${1%%:*} tl_count=${1#*:}
     tl_count=${tl_count%%:*} tl_seconds=$2 tl_program=$TOWLINE_JOB_DIR/script/$3
     shift 3
     [ -z "$tl_group" ] || forget_first_component
-    within "$tl_seconds" srun ${tl_group:+"--het-group=$tl_group"} --overlap "--nodes=$tl_count" "--ntasks=$tl_count" \
+    unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE
+    within "$tl_seconds" srun ${tl_group:+"--het-group=$tl_group"} --overlap --mem=0 "--nodes=$tl_count" "--ntasks=$tl_count" \
         --ntasks-per-node=1 --kill-on-bad-exit=0 /bin/sh "$tl_program" "$@" </dev/null
 )
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs in every task, inside the container when there is one: srun … /bin/sh <job directory>/script/prelude container|node
 #
-# Sets the rank's environment, runs script/entrypoint, records how it ended and ends with the same code. Needs a POSIX sh,
+# Sets the rank's environment, runs script/entrypoint, records how it ended and ends with the same code, if it has no successor. Needs a POSIX sh,
 # mkdir, mv, ln, rm and env; busybox has them. Records: attempts/<n>/exit/<rank> and exit/first (see launch/records.py).
 set -u
 # Files of a job are private, those of its command too; a command that shares what it makes sets its own umask.
@@ -227,4 +227,6 @@ await
 [ -z "$tl_watcher" ] || kill "$tl_watcher" 2>/dev/null
 kill "$tl_successor_watch" 2>/dev/null
 note_result
+# A code other than 0 has srun end the step of this number, which may be the successor's (see heal.sh).
+[ ! -d "$tl_successor" ] || exit 0
 exit "$tl_result"

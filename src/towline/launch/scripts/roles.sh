@@ -142,7 +142,7 @@ note_left() {
     tl_srun_code=$2
     read_exits
     [ "$tl_obeyed" -eq 0 ] || tl_saved=1
-    if all_succeeded; then
+    if all_succeeded && ! { [ "$tl_obeyed" -gt 0 ] && has_successor; }; then
         tl_finished="$tl_finished $1"
         say "role $1 has ended"
         [ -z "$tl_role_service" ] || note_service_left "$1"
@@ -230,10 +230,12 @@ await_ready() {
 }
 
 # srun makes KILL of a TERM (it says "forcing job termination"), so Slurm is asked to pass the TERM on, by the number of the
-# step, which the prelude has noted. Where that does not work, and after a while, srun is told all the same.
+# step, which the prelude has noted. Where that does not work, and after a while, srun is told all the same. An attempt that has a
+# successor asks for nothing: the step of that number may be the successor's.
 end_roles() {
     look
     for tl_this in $tl_running; do
+        ! has_successor || break
         load_number "$tl_this"
         eval "ask_to_end \"$tl_this\" \"\$tl_pid_$tl_role_number\""
     done
@@ -242,7 +244,7 @@ end_roles() {
         [ "$(date +%s)" -le "$tl_until" ] || break
         pause 0.2
     done
-    tl_signals=TERM
+    has_successor || tl_signals=TERM
     look
 }
 
