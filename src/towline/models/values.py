@@ -40,7 +40,7 @@ def parse_walltime(text: str) -> int:
     if seconds is None:
         raise ValueError(f"{text!r} is not a walltime; write 90m, 1h30m, 2d, HH:MM:SS or D-HH:MM:SS")
     if not 0 < seconds <= MAX_WALLTIME:
-        raise ValueError(f"a walltime of {text!r} is out of range; it must be more than 0 and at most 366 days")
+        raise ValueError(f"a time of {text!r} is out of range; it must be more than 0 and at most 366 days")
     return seconds
 
 

@@ -249,6 +249,24 @@ def test_why_slurm_put_a_job_back_is_told_once_accounting_says_it() -> None:
     assert with_told_ends(grown, None) is with_told_ends(grown, dataclasses.replace(history, earlier=())) is grown
 
 
+def test_an_attempt_that_was_put_back_has_the_times_of_its_own_run() -> None:
+    """A poll may see the next attempt run before that has left a file: what Slurm tells then is not about this one."""
+    begun = dataclasses.replace(GOING, newest=2, start={"time": "10", "nodes": "node1"})
+    seen = known(started=80, nodes="node2")
+    put_back = with_new_attempts(seen, Evidence(begun), NOW).attempts[0]
+    assert (put_back.started, put_back.ended, put_back.nodes) == (10, None, "node1")
+    row = AccountingRow("7", "NODE_FAIL", JobState.FAILED, started=9, ended=40, nodes="node1")
+    told = JobHistory(AccountingRow("7", "RUNNING", JobState.RUNNING), (row,))
+    for grown in (
+        with_new_attempts(seen, Evidence(begun, None, told), NOW),
+        with_told_ends(with_new_attempts(seen, Evidence(begun), NOW), told),
+    ):
+        first = grown.attempts[0]
+        assert (first.slurm_state, first.started, first.ended, first.nodes) == ("NODE_FAIL", 10, 40, "node1")
+    saved = dataclasses.replace(begun, end={"code": "143", "verdict": "stopped", "time": "12"})
+    assert with_new_attempts(seen, Evidence(saved), NOW).attempts[0].ended == 12
+
+
 def test_a_task_that_was_started_again_keeps_its_own_id() -> None:
     """Its files tell the array's."""
     task = dataclasses.replace(known(), task=3, attempts=(Attempt(slurm_id="7_3", task=3),))

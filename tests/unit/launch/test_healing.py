@@ -106,10 +106,10 @@ def restart(allocation: Allocation, number: int, **more: Any) -> Decision:
 def test_faults_have_a_budget_and_every_bad_node_is_left_out(allocation: Allocation) -> None:
     allocation.place_text(XID, retries=2)
     assert [restart(allocation, number, STUB_REQUEUE="yes").next for number in (1, 2, 3)] == [True, True, False]
-    assert decided(allocation, 3).why == "it was started again as often as allowed (2 times)"
+    assert decided(allocation, 3).why == "it was started again as often as allowed (retries: 2)"
     assert "ExcNodeList=node1,node2" in (allocation.directory / "asked").read_text()
     allocation.run(SLURM_RESTART_COUNT="3")
-    assert decided(allocation, 4).why == "it was started again as often as allowed (2 times)"
+    assert decided(allocation, 4).why == "it was started again as often as allowed (retries: 2)"
     assert not (allocation.attempt(4) / "exit" / "0").exists()
 
 

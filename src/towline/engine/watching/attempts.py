@@ -33,12 +33,12 @@ def with_new_attempts(record: JobRecord, evidence: Evidence, now: float) -> JobR
     attempts = _identified(last, newest, files, record.task)
     again = [each.number for each, following in pairwise(attempts) if _same(each, following)]
     rows = evidence.history.earlier if evidence.history else ()
-    words = dict(zip(again, (row.word for row in rows[-len(again) :]), strict=False)) if again else {}
+    runs = dict(zip(again, rows[-len(again) :], strict=False)) if again else {}
     ended: list[Attempt] = []
     for attempt in attempts[:-1]:
         own = files.get(attempt.number, AttemptFiles())
         if attempt.number in again:
-            over = dataclasses.replace(attempt, slurm_state=words.get(attempt.number, _PUT_BACK), reason="")
+            over = _put_back(attempt, own, runs.get(attempt.number))
         elif attempt.number == last.number:
             over = _of_own_job(record, evidence, now)
         else:
@@ -63,10 +63,34 @@ def with_told_ends(record: JobRecord, history: JobHistory | None) -> JobRecord:
     return dataclasses.replace(record, attempts=attempts)
 
 
+def _put_back(attempt: Attempt, own: AttemptFiles, row: AccountingRow | None) -> Attempt:
+    """The attempt as it ended when Slurm put its job back: what was seen of that id since may be the next one's."""
+    start = own.start or {}
+    attempt = dataclasses.replace(
+        attempt,
+        slurm_state=_PUT_BACK,
+        reason="",
+        nodes="" if "nodes" in start else attempt.nodes,
+        started=None if "time" in start else attempt.started,
+        ended=None,
+    )
+    attempt = described(attempt, own)
+    return _with_run(attempt, row) if row else attempt
+
+
 def _told(attempt: Attempt, row: AccountingRow | None) -> Attempt:
-    if row is None or attempt.slurm_state != _PUT_BACK:
-        return attempt
-    return described(dataclasses.replace(attempt, slurm_state=row.word), AttemptFiles())
+    return attempt if row is None or attempt.slurm_state != _PUT_BACK else _with_run(attempt, row)
+
+
+def _with_run(attempt: Attempt, row: AccountingRow) -> Attempt:
+    attempt = dataclasses.replace(
+        attempt,
+        slurm_state=row.word,
+        nodes=attempt.nodes or row.nodes,
+        started=attempt.started or row.started,
+        ended=attempt.ended or row.ended,
+    )
+    return described(attempt, AttemptFiles())
 
 
 def _identified(last: Attempt, newest: int, files: dict[int, AttemptFiles], task: int | None) -> list[Attempt]:

@@ -221,7 +221,7 @@ sacct_peak() {
 leave_if_spent() {
     count_past "$TOWLINE_JOB_DIR" "$tl_number" "$tl_part"
     [ $((tl_faults - tl_unbegun)) -gt "$tl_heal_retries" ] || return 0
-    tl_class=ambiguous tl_why="it was started again as often as allowed ($tl_heal_retries times)"
+    tl_class=ambiguous tl_why="it was started again as often as allowed (retries: $tl_heal_retries)"
     say "$tl_why"
     tl_evidence="attempt $((tl_number - 1)) left no end: its node failed, or Slurm ended it"
     decide failed spent 1

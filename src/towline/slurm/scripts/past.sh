@@ -69,7 +69,7 @@ has_budget() {
     if [ "$tl_class" = paused ]; then
         return 0
     elif [ "$tl_class" != 'time' ] && [ "$tl_faults" -ge "$1" ]; then
-        tl_why="it was started again as often as allowed ($1 times)"
+        tl_why="it was started again as often as allowed (retries: $1)"
     elif is_idle && [ "$tl_idle" -ge "$2" ]; then
         tl_why="it made no progress in $((tl_idle + 1)) starts in a row"
     else
