@@ -84,6 +84,26 @@ def test_components_go_on_together_where_nodes_may_not_put_them_back(
     assert first["bad_nodes"] not in second["nodes"]
 
 
+def test_components_begin_anew_together_when_slurm_puts_one_of_them_back(
+    towline: Terminal, lab: Lab, tmp_path: Path
+) -> None:
+    """The node of the first was lost; the others run on, and what was left of their walltime would end the job."""
+    shell = '[ "$TOWLINE_ATTEMPT" -gt 1 ] || sleep 300; echo begun'
+    roles: list[dict[str, Any]] = [
+        {"name": "actor", "shell": shell, "partition": "cpu"},
+        {"name": "learner", "shell": shell, "resources": {"gpus_per_node": 1, "memory": "2G"}},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"name": "torn", "roles": roles, "resources": {"time": "2m"}}))
+    job = towline.submit("-f", str(tmp_path / "job.json"))
+    towline.until(job, lambda each: each["state"] == "running")
+    with fault(lab, "node-crash", "cpu1"):
+        towline.until(job, lambda each: len(each["attempts"]) > 1 or each["state"] == "pending")
+    assert towline("wait", job).code == 0
+    *_, torn, last = towline.job(job)["attempts"]
+    assert (torn["cause"], last["cause"]) == ("infrastructure", "")
+    assert "only a part of the components" in torn["evidence"]
+
+
 def test_a_component_that_fails_ends_the_job_with_its_code(towline: Terminal, tmp_path: Path) -> None:
     file = described(tmp_path, '[ "$RANK" = 0 ] || exit 9; sleep 300', "sleep 300")
     done = towline("run", "--json", "-f", file)

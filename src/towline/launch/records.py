@@ -30,6 +30,7 @@ class EndRecord:
         role: the role that failed first, in a job with roles.
         reason: `exit` (the command's own code), `no-container`, `launch` (no rank ever ran its command),
             `inputs` (one could not be brought), `check` (a node has not the GPUs that were asked for),
+            `torn` (some components of a heterogeneous job had been running for long),
             `hung` (no sign of life for as long as the spec says; the code is 124 then),
             `lost` (a rank left no record), `step` (srun failed although every rank succeeded), `stopped`,
             `cancelled`, or empty for `done`; of a role also `not-ready` (its port did not answer in time) and `left`

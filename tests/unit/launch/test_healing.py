@@ -289,6 +289,29 @@ def test_an_attempt_with_a_successor_does_not_have_its_step_ended(
     assert decided(allocation).cause == "node"
 
 
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [(("0:04", "1:03"), ""), (("0:04", "1:05"), "61"), (("1-00:00:02", "59:00", "2:00:00"), "82862"), ((), "")],
+)
+def test_components_that_slurm_has_not_put_back_together_begin_anew(
+    allocation: Allocation, times: tuple[str, ...], seconds: str
+) -> None:
+    """Only the one whose node was lost gets its whole walltime again."""
+    squeue = allocation.tools / "squeue"
+    squeue.write_text("#!/bin/sh\n" + "".join(f"echo {each}\n" for each in times))
+    squeue.chmod(0o755)
+    spec = JobSpec.build(command=("echo", "ran"), resources={"time": "10m"})
+    allocation.place_plan(spec)
+    allocation.run(SLURM_HET_SIZE="2", SLURM_RESTART_COUNT="1", STUB_REQUEUE="yes")
+    found = decided(allocation, 2)
+    if not seconds:
+        assert (found.cause, allocation.out(2)) == ("done", "ran\n")
+        return
+    assert (found.cause, found.next, allocation.out(2)) == ("infrastructure", True, "")
+    assert f"running for {seconds} s more" in found.evidence
+    assert (allocation.directory / "asked").read_text() == "scontrol requeue 42\n"
+
+
 def test_the_gpus_are_asked_for_before_the_command(allocation: Allocation) -> None:
     smi = allocation.tools / "nvidia-smi"
     smi.write_text("#!/bin/sh\necho 'GPU 0: H100 (UUID: GPU-1)'\n")

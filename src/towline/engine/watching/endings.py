@@ -8,7 +8,7 @@ from towline.launch.records import Decision, EndRecord, decision_record, end_rec
 from towline.models.job import Attempt
 from towline.slurm.poll import AttemptFiles
 
-_NEVER_RAN = frozenset({"no-container", "launch", "check", "spent"})
+_NEVER_RAN = frozenset({"no-container", "launch", "check", "torn", "spent"})
 """Reasons of ends that leave the job without a code of its own: the command never ran."""
 
 _BY_SIGNAL = 143

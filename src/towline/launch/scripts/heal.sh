@@ -47,6 +47,7 @@ classify() {
     stopped/*) classify_stop ;;
     */time) tl_class='time' ;;
     */check) tl_class=node ;; # its nodes are known already
+    */torn) tl_class=infrastructure ;;
     */no-container) tl_class=node tl_nodes=$(nodes_with "$tl_no_container unstarted") ;;
     */exit)
         if [ -n "$tl_heal_exit_code" ] && [ "$tl_job_code" = "$tl_heal_exit_code" ]; then

@@ -121,6 +121,31 @@ name_silent() {
     done
 }
 
+# check_together: Slurm puts back only that component of a heterogeneous job that has lost its node (seen on 22.05). The others run
+# on, idle, and their walltime with them; with more than a tenth of it gone the job had better begin anew as a whole.
+check_together() {
+    [ -n "${SLURM_HET_SIZE:-}" ] && [ "$tl_number" -gt 1 ] && [ -n "$tl_heal_limit" ] || return 0
+    tl_apart=$(within 30 squeue --noheader "--jobs=$SLURM_JOB_ID" --states=RUNNING --format=%M </dev/null 2>/dev/null | seconds_apart)
+    [ $((tl_apart * 10)) -gt "$tl_heal_limit" ] || return 0
+    tl_evidence="Slurm had started only a part of the components again; the others had been running for $tl_apart s more"
+    say "the command was not started: $tl_evidence"
+    tl_srun_code=''
+    decide failed torn 1
+    return 1
+}
+
+# seconds_apart: from times as squeue prints them (`MM:SS`, `HH:MM:SS`, `D-HH:MM:SS`; squeue(1), %M) how far the longest is from
+# the shortest.
+seconds_apart() {
+    awk -F '[-:]' '
+        NF > 1 {
+            all = $NF + 60 * $(NF - 1) + (NF > 2 ? 3600 * $(NF - 2) : 0) + (NF > 3 ? 86400 * $(NF - 3) : 0)
+            if (!n++ || all < least) least = all
+            if (all > most) most = all
+        }
+        END { print most - least }'
+}
+
 # check_first: before the command, so that a bad node costs seconds.
 check_first() {
     check_nodes && return 0

@@ -301,7 +301,7 @@ leave_if_spent
 await_predecessor
 set_environment
 note_checkpoint
-if ! check_first || ! fetch_inputs; then
+if ! check_together || ! check_first || ! fetch_inputs; then
     : # judged already
 elif [ -z "$tl_step_roles" ]; then
     [ -z "$tl_step_logs" ] || mkdir -p "$tl_own_dir/$tl_step_logs" || give_up "cannot make $tl_own_dir/$tl_step_logs"
