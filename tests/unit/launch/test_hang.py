@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from importlib.resources import files
+
 import pytest
 
 from tests.unit.launch.allocation import SHELLS, Allocation
@@ -111,3 +114,14 @@ def test_a_silent_job_that_uses_its_gpus_goes_on(allocation: Allocation, use: in
 def test_a_program_that_fails_by_itself_is_not_called_hung(allocation: Allocation) -> None:
     assert placed(allocation, "sleep 1; exit 3").run(SLURMD_NODENAME="node5") == 3
     assert not (allocation.attempt(1) / "hung").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_a_helper_that_loses_the_first_signal_is_stopped(shell: tuple[str, ...]) -> None:
+    """As one does that has not dropped its parent's traps yet; whoever waited for it would wait for ever."""
+    script = files("towline.launch.scripts") / "hang.sh"
+    text = (
+        f". '{script}'; (trap : TERM; sleep 0.3; trap - TERM; sleep 30) >/dev/null 2>&1 & stop_helper $!; echo stopped"
+    )
+    done = subprocess.run([*shell, "-c", text], capture_output=True, text=True, timeout=10, check=False)
+    assert done.stdout == "stopped\n"

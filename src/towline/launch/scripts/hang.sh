@@ -19,13 +19,31 @@ watch_life() {
 # stop_watch: a job that was found hung may have ended of what is done to it, and that is to be finished.
 stop_watch() {
     [ -n "$tl_watch" ] || return 0
-    is_hung || kill "$tl_watch" 2>/dev/null
+    is_hung || stop_helper "$tl_watch"
     wait "$tl_watch" 2>/dev/null
     tl_watch=''
 }
 
 is_hung() {
     [ -e "$tl_own_dir/hung" ]
+}
+
+# A process that has ended and was not waited for yet is a zombie, state Z (proc(5)).
+has_left() {
+    kill -0 "$1" 2>/dev/null || return 0
+    [ -r "/proc/$1/stat" ] || return 1
+    { read -r tl_stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    case ${tl_stat##*) } in Z*) return 0 ;; *) return 1 ;; esac
+}
+
+# stop_helper PID: told again and again, for a child that is signalled before it has dropped its parent's traps loses the signal.
+stop_helper() {
+    kill "$1" 2>/dev/null
+    until has_left "$1"; do
+        sleep 0.02 2>/dev/null || sleep 1
+        kill "$1" 2>/dev/null
+    done
+    wait "$1" 2>/dev/null
 }
 
 # abide COMMAND…: runs it so that TERM ends both this shell and the command.

@@ -263,8 +263,7 @@ watch_successor() {
 }
 
 stop_successor_watch() {
-    kill "$tl_successor_watch" 2>/dev/null
-    wait "$tl_successor_watch" 2>/dev/null
+    stop_helper "$tl_successor_watch"
     [ "$tl_srun_code" != 154 ] || tl_srun_code=$tl_by_signal
 }
 

@@ -104,14 +104,6 @@ pause() {
     wait $!
 }
 
-# A process that has ended and was not waited for yet is a zombie, state Z (proc(5)).
-has_left() {
-    kill -0 "$1" 2>/dev/null || return 0
-    [ -r "/proc/$1/stat" ] || return 1
-    { read -r tl_stat <"/proc/$1/stat"; } 2>/dev/null || return 0
-    case ${tl_stat##*) } in Z*) return 0 ;; *) return 1 ;; esac
-}
-
 # --- Looking ---
 
 # look: takes note of every role that has left since.

@@ -249,11 +249,11 @@ run_step() {
         exec "$@"
     ) </dev/null &
     tl_step=$!
+    watch_successor "$tl_step"
+    [ -n "$tl_step_roles" ] || watch_life "$tl_step"
     trap on_term TERM
     trap 'pass_on USR1 10' USR1
     trap 'pass_on USR2 12' USR2
-    watch_successor "$tl_step"
-    [ -n "$tl_step_roles" ] || watch_life "$tl_step"
     await_step
     stop_successor_watch
     [ -n "$tl_step_roles" ] || stop_watch
